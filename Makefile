@@ -1,0 +1,55 @@
+# The few commands of daily work. Builds live in build/<preset>; see CMakePresets.json.
+#   make test TESTS='chan'    only the tests whose name matches
+#   make asan LABEL=quick     one run of each test instead of all
+#   make test JOBS=2          two tests at a time (timing tests then disturb each other)
+PREFIX ?= /usr/local
+TESTS ?= .
+LABEL ?=
+JOBS ?= 1
+DEPS := scripts/install-deps.sh
+BUILD = cmake --preset $(1) && cmake --build --preset $(1)
+CTEST = ctest --preset $(1) -j $(JOBS) -R '$(TESTS)' $(if $(LABEL),-L '$(LABEL)')
+
+.PHONY: run test bench install asan tsan tidy format clean
+
+run:
+	@$(DEPS) build
+	@$(call BUILD,release) --target demo
+	@build/release/examples/demo
+
+test:
+	@$(DEPS) build test
+	@$(call BUILD,check)
+	@$(call CTEST,check)
+
+asan:
+	@$(DEPS) build test
+	@$(call BUILD,asan)
+	@$(call CTEST,asan)
+
+tsan:
+	@$(DEPS) build test clang
+	@$(call BUILD,tsan)
+	@$(call CTEST,tsan)
+
+bench:
+	@$(DEPS) build bench
+	@$(call BUILD,release) --target gofer_bench
+	@python3 bench/run.py --build build/release
+
+install:
+	@$(DEPS) build
+	@$(call BUILD,release)
+	@cmake --install build/release --prefix '$(PREFIX)'
+
+tidy:
+	@$(DEPS) build test clang tidy
+	@cmake --preset clang
+	@run-clang-tidy -quiet -j 2 -p build/clang '/(src|tests|examples|bench)/.*\.cc$$'
+
+format:
+	@$(DEPS) format
+	@find include src tests examples bench tools -name '*.h' -o -name '*.cc' 2>/dev/null | xargs -r clang-format -i
+
+clean:
+	@rm -rf build

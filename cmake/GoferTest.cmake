@@ -1,0 +1,30 @@
+# gofer_add_run(<name> <executable target> <labels> [<variable=value>…]): one ctest test.
+#
+# Label "quick" marks one run of each test, which is what CI uses under the sanitizers; "full" marks the rest.
+
+if(GOFER_SANITIZE)
+  set(gofer_test_timeout 600)
+else()
+  set(gofer_test_timeout 300)
+endif()
+
+# TSan's address-space layout does not fit with strongly randomised mappings: run without randomisation if we may.
+set(gofer_test_launcher)
+if(GOFER_SANITIZE STREQUAL "thread")
+  find_program(GOFER_SETARCH setarch)
+  mark_as_advanced(GOFER_SETARCH)
+  if(GOFER_SETARCH)
+    execute_process(COMMAND "${GOFER_SETARCH}" -R true RESULT_VARIABLE result OUTPUT_QUIET ERROR_QUIET)
+    if(result EQUAL 0)
+      set(gofer_test_launcher "${GOFER_SETARCH}" -R)
+    endif()
+  endif()
+endif()
+
+function(gofer_add_run name target labels)
+  add_test(NAME ${name} COMMAND ${gofer_test_launcher} $<TARGET_FILE:${target}>)
+  set_tests_properties(${name} PROPERTIES
+    TIMEOUT ${gofer_test_timeout}
+    LABELS "${labels}"
+    ENVIRONMENT "UBSAN_OPTIONS=print_stacktrace=1;${ARGN}")
+endfunction()

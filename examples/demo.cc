@@ -1,0 +1,219 @@
+// A tour of Gofer in the terminal, about ten seconds: `make run`.
+//
+//   1. a million goroutines, started and joined
+//   2. a parallel computation, and what each processor did for it
+//   3. one workload under four thread models: N:1, GM, GMP, 1:1
+//
+// The models of chapter 3 are chosen by the environment, so each runs in a child of its own: the
+// program starts itself with the name of a workload as its argument.
+#include <gofer/gofer.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+double ms_since(clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(clock::now() - start).count();
+}
+
+void chapter(const char* title) { std::printf("\n\033[1m%s\033[0m\n", title); }
+
+// --- 1
+
+void a_million_goroutines() {
+  chapter("1. A million goroutines");
+  constexpr int n = 1'000'000;
+  for (const char* pass : {"first", "second"}) {
+    std::atomic<long> sum{0};
+    gofer::wait_group wg;
+    const auto start = clock::now();
+    for (int i = 0; i < n; ++i) {
+      wg.go([&sum, i] { sum.fetch_add(i, std::memory_order_relaxed); });
+    }
+    wg.wait();
+    const double ms = ms_since(start);
+    std::printf("   %-6s pass: started and joined in %5.0f ms, %4.0f ns each; sum %ld, %s\n", pass,
+                ms, ms * 1e6 / n, sum.load(), sum == long{n} * (n - 1) / 2 ? "right" : "WRONG");
+  }
+}
+
+// --- 2
+
+bool is_prime(int n) {
+  if (n < 2) return false;
+  for (int d = 2; d * d <= n; ++d) {
+    if (n % d == 0) return false;
+  }
+  return true;
+}
+
+// The right half is a goroutine, the left half is ours; nobody says who computes where.
+int count_primes(int from, int to) {
+  if (to - from <= 2000) {
+    int found = 0;
+    for (int n = from; n < to; ++n) found += is_prime(n) ? 1 : 0;
+    return found;
+  }
+  const int middle = std::midpoint(from, to);
+  int right = 0;
+  gofer::wait_group wg;
+  wg.go([&right, middle, to] { right = count_primes(middle, to); });
+  const int left = count_primes(from, middle);
+  wg.wait();
+  return left + right;
+}
+
+void a_parallel_computation() {
+  chapter("2. Primes below 4,000,000, by halves: one goroutine feeds all processors");
+  const auto before = gofer::stats();
+  const auto start = clock::now();
+  const int found = count_primes(0, 4'000'000);
+  const double ms = ms_since(start);
+  const auto after = gofer::stats();
+  std::printf("   %d primes in %.0f ms on %d processors\n", found, ms, after.gomaxprocs);
+  std::printf("   %4s %10s %10s %8s %8s\n", "", "started", "switches", "steals", "stolen");
+  for (std::size_t i = 0; i < after.procs.size(); ++i) {
+    const auto& a = after.procs[i];
+    const auto& b = before.procs[i];
+    const std::uint64_t started = a.started - b.started;
+    std::printf("   P%-3zu %10lu %10lu %8lu %8lu  ", i, static_cast<unsigned long>(started),
+                static_cast<unsigned long>(a.switches - b.switches),
+                static_cast<unsigned long>(a.steals - b.steals),
+                static_cast<unsigned long>(a.stolen - b.stolen));
+    for (std::uint64_t bar = 0; bar < started / 64; ++bar) std::putchar('#');
+    std::putchar('\n');
+  }
+}
+
+// --- 3
+
+int fib(int n) {
+  if (n < 2) return n;
+  int left = 0;
+  gofer::wait_group wg;
+  wg.go([&left, n] { left = fib(n - 1); });
+  const int right = fib(n - 2);
+  wg.wait();
+  return left + right;
+}
+
+// A workload's cost in ns for each goroutine, or thread.
+double spawn_join(int n) {
+  return gofer::run([n] {
+    gofer::wait_group wg;
+    const auto start = clock::now();
+    for (int i = 0; i < n; ++i) wg.go([] {});
+    wg.wait();
+    return ms_since(start) * 1e6 / n;
+  });
+}
+
+double fork_join() {
+  return gofer::run([] {
+    constexpr int n = 24;
+    constexpr int goroutines = 75'024;  // left branches of fib(24)
+    const auto start = clock::now();
+    if (fib(n) != 46'368) std::abort();
+    return ms_since(start) * 1e6 / goroutines;
+  });
+}
+
+double threads_join(int n) {
+  const auto start = clock::now();
+  for (int done = 0; done < n; done += 100) {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 100; ++i) threads.emplace_back([] {});
+    for (auto& t : threads) t.join();
+  }
+  return ms_since(start) * 1e6 / n;
+}
+
+double run_workload(const std::string& name) {
+  if (name == "spawn_join") return spawn_join(200'000);
+  if (name == "fork_join") return fork_join();
+  return threads_join(5'000);
+}
+
+// This program again, with one workload and another environment; what it printed, or negative.
+double in_child(const char* workload, const char* debug, const char* procs) {
+  int fds[2];
+  if (pipe(fds) != 0) return -1;
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(fds[1], STDOUT_FILENO);
+    setenv("GOFER_DEBUG", debug, 1);
+    if (procs != nullptr) setenv("GOMAXPROCS", procs, 1);
+    execl("/proc/self/exe", "demo", workload, nullptr);
+    _exit(127);
+  }
+  close(fds[1]);
+  char text[64] = {};
+  const ssize_t n = child > 0 ? read(fds[0], text, sizeof text - 1) : -1;
+  close(fds[0]);
+  int status = 1;
+  if (child > 0) waitpid(child, &status, 0);
+  return n > 0 && status == 0 ? std::atof(text) : -1;
+}
+
+void print_cell(double ns) {
+  if (ns < 0) {
+    std::printf(" %14s", "-");
+  } else {
+    std::printf(" %11.0f ns", ns);
+  }
+}
+
+void thread_models() {
+  chapter("3. Thread models: what one goroutine (or thread) costs");
+  std::printf("   %-40s %14s %14s\n", "", "spawn and join", "fork-join tree");
+  struct Row {
+    const char* name;
+    const char* debug;
+    const char* procs;
+  };
+  constexpr Row rows[] = {
+      {"N:1  one thread for all (GOMAXPROCS=1)", "model=gmp", "1"},
+      {"GM   one global queue (model=gm)", "model=gm", nullptr},
+      {"GMP  a queue per processor", "model=gmp", nullptr},
+  };
+  for (const Row& row : rows) {
+    std::printf("   %-40s", row.name);
+    print_cell(in_child("spawn_join", row.debug, row.procs));
+    print_cell(in_child("fork_join", row.debug, row.procs));
+    std::putchar('\n');
+  }
+  std::printf("   %-40s", "1:1  std::thread");
+  print_cell(in_child("threads", "model=gmp", nullptr));
+  print_cell(-1);
+  std::putchar('\n');
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc > 1) {
+    std::printf("%f\n", run_workload(argv[1]));
+    return 0;
+  }
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  std::printf("Gofer: %d processors for goroutines, %d CPUs\n", gofer::gomaxprocs(0),
+              gofer::num_cpu());
+  gofer::run([] {
+    a_million_goroutines();
+    a_parallel_computation();
+  });
+  thread_models();
+  std::printf("\nDone. Now read README.md, and write your own.\n");
+  return 0;
+}

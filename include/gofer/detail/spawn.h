@@ -1,0 +1,111 @@
+// How a callable becomes a goroutine: for go.h and wait_group.h only.
+//
+// A goroutine's record has room for a small closure, so that `go` allocates nothing for the usual
+// lambda. The closure is built by user code (copies, moves), which may block or throw; therefore a
+// record is first taken, then filled, and only then shown to the scheduler.
+#pragma once
+
+#include <gofer/detail/config.h>
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <new>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace gofer {
+
+/// What `go` may be told about a goroutine.
+struct go_options {
+  /// Shown in reports and by this_goroutine::name(). Copied.
+  std::string_view name{};
+  /// Bytes of stack that the goroutine may use; rounded up. 0: the default (GOFER_STACK_SIZE, else
+  /// 960 KiB). Only what is touched costs memory.
+  std::size_t stack_size = 0;
+};
+
+namespace detail {
+
+inline constexpr std::size_t closure_size = 64;
+inline constexpr std::size_t closure_align = 16;
+
+/// Takes a goroutine's record and gives the place of its closure. Throws std::bad_alloc.
+GOFER_API void* new_goroutine(const go_options* options);
+/// Gives back a record that was not started.
+GOFER_API void discard_goroutine(void* closure) noexcept;
+/// Makes the goroutine runnable; `entry(closure)` is its whole life.
+GOFER_API void start_goroutine(void* closure, void (*entry)(void*)) noexcept;
+
+template <class F, class... Args>
+struct bound {
+  F f;
+  std::tuple<Args...> args;
+  void operator()() {
+    std::apply([this](Args&... a) { std::invoke(std::move(f), std::move(a)...); }, args);
+  }
+};
+
+template <class F>
+struct bound<F> {
+  F f;
+  void operator()() { std::invoke(std::move(f)); }
+};
+
+template <class Closure>
+inline constexpr bool fits_record = sizeof(Closure) <= closure_size &&
+                                    alignof(Closure) <= closure_align;
+
+// The guards also run when goexit() unwinds the goroutine.
+template <class Closure>
+void enter_small(void* place) {
+  struct guard {
+    Closure* closure;
+    ~guard() { closure->~Closure(); }
+  } g{std::launder(static_cast<Closure*>(place))};
+  (*g.closure)();
+}
+
+template <class Closure>
+void enter_large(void* place) {
+  std::unique_ptr<Closure> closure(*static_cast<Closure**>(place));
+  (*closure)();
+}
+
+struct record_guard {
+  void* place;
+  ~record_guard() {
+    if (place != nullptr) discard_goroutine(place);
+  }
+  void* release() { return std::exchange(place, nullptr); }
+};
+
+// Inlined always, so that the return address of start_goroutine lies in the function that the
+// user wrote: it is the "created by" of reports.
+template <class F, class... Args>
+[[gnu::always_inline]] inline void spawn(const go_options* options, F&& f, Args&&... args) {
+  using closure = bound<std::decay_t<F>, std::decay_t<Args>...>;
+  record_guard record{new_goroutine(options)};
+  if constexpr (fits_record<closure>) {
+    if constexpr (sizeof...(Args) == 0) {
+      ::new (record.place) closure{std::forward<F>(f)};
+    } else {
+      ::new (record.place) closure{std::forward<F>(f), {std::forward<Args>(args)...}};
+    }
+    start_goroutine(record.release(), &enter_small<closure>);
+  } else {
+    closure* heap;
+    if constexpr (sizeof...(Args) == 0) {
+      heap = new closure{std::forward<F>(f)};
+    } else {
+      heap = new closure{std::forward<F>(f), {std::forward<Args>(args)...}};
+    }
+    ::new (record.place)(closure*)(heap);
+    start_goroutine(record.release(), &enter_large<closure>);
+  }
+}
+
+}  // namespace detail
+}  // namespace gofer

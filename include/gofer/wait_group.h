@@ -1,0 +1,91 @@
+// Waiting for a number of goroutines to be done.
+//
+//   gofer::wait_group wg;
+//   for (auto& part : parts) wg.go([&part] { work(part); });
+//   wg.wait();
+#pragma once
+
+#include <gofer/detail/config.h>
+#include <gofer/detail/spawn.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <type_traits>
+#include <utility>
+
+namespace gofer {
+
+namespace internal {
+struct G;
+struct Waiter;
+}  // namespace internal
+
+/// A counter that can be waited for. Works in goroutines and in ordinary threads. The wait_group
+/// may be destroyed as soon as wait() has returned.
+class GOFER_API wait_group {
+ public:
+  wait_group() = default;
+  wait_group(const wait_group&) = delete;
+  wait_group& operator=(const wait_group&) = delete;
+
+  /// Adds n, which may be negative; all waiters go on when the counter becomes zero. A counter
+  /// below zero is a fatal error ("sync: negative WaitGroup counter").
+  void add(int n) {
+    const auto delta = static_cast<std::uint64_t>(static_cast<std::int64_t>(n)) * one;
+    const std::uint64_t now = state_.fetch_add(delta, std::memory_order_acq_rel) + delta;
+    if (static_cast<std::int64_t>(now) < static_cast<std::int64_t>(one)) zero_or_negative(now);
+  }
+
+  void done() { add(-1); }
+
+  /// Returns once the counter is zero.
+  void wait() {
+    if (state_.load(std::memory_order_acquire) >= one) wait_slow();
+  }
+
+  /// add(1), and a goroutine that calls f(args...) and then done(), however it ends.
+  template <class F, class... Args>
+    requires std::is_invocable_v<std::decay_t<F>, std::decay_t<Args>...>
+  [[gnu::always_inline]] inline void go(F&& f, Args&&... args) {
+    add(1);
+    undo guard{this};
+    detail::spawn(nullptr, member<std::decay_t<F>>{std::forward<F>(f), this},
+                  std::forward<Args>(args)...);
+    guard.group = nullptr;
+  }
+
+ private:
+  // The counter is the upper half of the word, signed. Of the lower half, one bit says that
+  // somebody waits, and one locks the list of waiters.
+  static constexpr std::uint64_t one = std::uint64_t{1} << 32;
+  static constexpr std::uint64_t waiting = 1;
+  static constexpr std::uint64_t locked = 2;
+
+  struct undo {
+    wait_group* group;
+    ~undo() {
+      if (group != nullptr) group->done();
+    }
+  };
+
+  template <class F>
+  struct member {
+    F f;
+    wait_group* group;
+    template <class... Args>
+    void operator()(Args&&... args) {
+      undo guard{group};
+      std::invoke(std::move(f), std::forward<Args>(args)...);
+    }
+  };
+
+  static bool unlock(internal::G* g, void* group);
+  void zero_or_negative(std::uint64_t now);
+  void wait_slow();
+
+  std::atomic<std::uint64_t> state_{0};
+  std::atomic<internal::Waiter*> waiters_{nullptr};  // the newest; meaningful with `waiting`
+};
+
+}  // namespace gofer

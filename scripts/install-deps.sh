@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# Installs what a make target needs and is not there yet: install-deps.sh [build|test|clang|bench|tidy|format]…
+#
+# Each need is probed (a command, a header), not looked up in a package database, so tools from elsewhere count.
+# Packages are installed only by root on a system with apt-get, unless GOFER_NO_INSTALL is set; otherwise this
+# names them. A missing optional package is a warning; a missing required one ends with status 1.
+set -u
+
+missing=()           # required and not found
+missing_optional=()  # the build works without, with less in it
+
+need() {  # need <package> <probe…>
+  local package=$1; shift
+  "$@" >/dev/null 2>&1 || missing+=("$package")
+}
+want() {
+  local package=$1; shift
+  "$@" >/dev/null 2>&1 || missing_optional+=("$package")
+}
+has_command() { command -v "$1"; }
+has_header() { echo "#include <$1>" | g++ -E -x c++ -; }
+has_runtime() { ls "$(clang++ -print-resource-dir)"/lib/*/libclang_rt.tsan*; }
+
+# The sanitizer runtime has the version of the clang that is, or would be, installed.
+runtime_package() {
+  local major
+  major=$(clang++ -dumpversion 2>/dev/null | cut -d. -f1)
+  [ -n "$major" ] || major=$(apt-cache depends clang 2>/dev/null | sed -n 's/.*Depends: clang-\([0-9]*\)$/\1/p' | head -n 1)
+  echo "libclang-rt-${major:-14}-dev"
+}
+
+probe() {
+  missing=() missing_optional=()
+  local group
+  for group in "$@"; do
+    case $group in
+      build)
+        need g++ has_command g++
+        need cmake has_command cmake
+        need ninja-build has_command ninja
+        want pkg-config has_command pkg-config
+        want libunwind-dev has_header libunwind.h
+        want libdw-dev has_header elfutils/libdwfl.h
+        want ccache has_command ccache ;;
+      test)
+        need libgtest-dev has_header gtest/gtest.h
+        need python3 has_command python3
+        need pkg-config has_command pkg-config
+        want relacy-dev has_header relacy/relacy.hpp
+        want spin has_command spin
+        want clang-format has_command clang-format ;;
+      clang)
+        need clang has_command clang++
+        need "$(runtime_package)" has_runtime ;;
+      bench)
+        need python3 has_command python3
+        need golang-go has_command go ;;
+      tidy) need clang-tidy has_command run-clang-tidy ;;
+      format) need clang-format has_command clang-format ;;
+      *) echo "install-deps: unknown group '$group'" >&2; exit 2 ;;
+    esac
+  done
+}
+
+install() {
+  export DEBIAN_FRONTEND=noninteractive
+  apt-get update -q </dev/null || { sleep 5; apt-get update -q </dev/null; } \
+    || echo "install-deps: apt-get update failed; trying with the package lists at hand" >&2
+  probe "$@"  # the lists may tell a package's name only now
+  if ! apt-get install -q -y --no-install-recommends \
+      "${missing[@]}" "${missing_optional[@]}" </dev/null && [ ${#missing[@]} -gt 0 ]; then
+    apt-get install -q -y --no-install-recommends "${missing[@]}" </dev/null
+  fi
+}
+
+[ $# -gt 0 ] || set -- build test
+probe "$@"
+if [ $((${#missing[@]} + ${#missing_optional[@]})) -gt 0 ] && [ "$(id -u)" = 0 ] \
+    && [ -z "${GOFER_NO_INSTALL:-}" ] && command -v apt-get >/dev/null; then
+  echo "install-deps: installing ${missing[*]} ${missing_optional[*]}"
+  install "$@"
+  hash -r
+  probe "$@"
+fi
+if [ ${#missing_optional[@]} -gt 0 ]; then
+  echo "install-deps: optional packages are missing (Debian names): ${missing_optional[*]}" >&2
+fi
+if [ ${#missing[@]} -gt 0 ]; then
+  echo "install-deps: please install these packages (Debian names) first: ${missing[*]}" >&2
+  exit 1
+fi

@@ -1,0 +1,36 @@
+// Switching stacks: everything here is of one processor architecture.
+//
+// A stack that does not run is known by its stack pointer alone; the callee-saved registers and
+// the floating-point control words lie on it. The caller-saved registers are dead across a call,
+// so the switch does not touch them: the kernel's signal frames and the compiler do the rest.
+#pragma once
+
+#include "debug/traceback.h"
+
+namespace gofer::internal {
+
+struct M;
+
+namespace arch {
+
+/// Saves the running stack's state on it and its pointer in *save, goes over to the stack
+/// `load`, and returns there the m that was passed: a goroutine that wakes up on another thread
+/// learns by it where it is.
+extern "C" M* gofer_switch(void** save, void* load, M* m);
+
+/// Starts anew at the top of a stack, forgetting what was on it, as if make_frame and gofer_switch
+/// had been called.
+extern "C" [[noreturn]] void gofer_restart(void* top, M* m);
+
+/// Prepares an unused stack so that the first switch to it calls gofer_main(m). `top` is aligned
+/// to 16 bytes.
+void* make_frame(void* top);
+
+/// The registers saved on a stack that does not run, for the unwinder.
+Context saved_context(void* sp);
+
+}  // namespace arch
+}  // namespace gofer::internal
+
+/// Where every goroutine begins; defined by the scheduler.
+extern "C" [[noreturn]] void gofer_main(gofer::internal::M* m);

@@ -1,0 +1,269 @@
+// Printing of traces.
+//
+// Invariants:
+//  - One thread at a time uses libdw.
+//  - Symbolising runs on a stack of its own: one long template name takes 40 KiB in the demangler,
+//    and a trace may be wanted on a signal stack, or at the end of a goroutine's.
+//  - Where symbolising cannot be had (no memory, libdw busy or dead), the plain printers give module
+//    and offset, so that a report is never without a trace.
+//
+// Rejected: a child process that symbolises (fork waits for the allocator's locks, which may be what
+// is broken).
+#include "debug/traceback.h"
+
+#include <atomic>
+#include <cinttypes>
+#include <csignal>
+#include <string_view>
+#include <utility>
+
+#include <dlfcn.h>
+#include <link.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "debug/fd_writer.h"
+#include "debug/symbol_name.h"
+#include "debug/symbolize.h"
+
+namespace gofer::internal {
+namespace {
+
+// libdw is used by one thread at a time. Not a lock of the runtime: this must work in any thread
+// and state. A thread that comes back while it holds it (a fault inside libdw, in the handler of
+// which a trace is printed) must not wait for itself, nor any thread for ever: it prints plainly.
+class SymbolLock {
+ public:
+  SymbolLock() {
+    constexpr int patience_ms = 10'000;
+    const pid_t self = gettid();
+    for (int waited_ms = 0; waited_ms < patience_ms; ++waited_ms) {
+      pid_t nobody = 0;
+      held_ = owner.compare_exchange_strong(nobody, self, std::memory_order_acquire);
+      if (held_ || nobody == self) return;
+      usleep(1000);
+    }
+  }
+  ~SymbolLock() {
+    if (held_) owner.store(0, std::memory_order_release);
+  }
+  SymbolLock(const SymbolLock&) = delete;
+  SymbolLock& operator=(const SymbolLock&) = delete;
+  bool held() const { return held_; }
+
+ private:
+  static inline std::atomic<pid_t> owner{0};
+  bool held_ = false;
+};
+
+// Blocks every signal that has a handler: a second one on the same signal stack would begin at its
+// top, over the frames that called us. Only those by which this code itself could fail come through,
+// if they did before: their handler makes a report and does not return.
+sigset_t mask_without_handlers(const sigset_t& before) {
+  constexpr int highest = 64;
+  sigset_t mask = before;
+  for (int signal = 1; signal <= highest; ++signal) {
+    if (signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE ||
+        signal == SIGABRT) {
+      continue;
+    }
+    struct sigaction action;
+    if (sigaction(signal, nullptr, &action) != 0) continue;
+    if (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN) sigaddset(&mask, signal);
+  }
+  return mask;
+}
+
+void run_on_large_stack(void (*run)(void*), void* argument) {
+  constexpr std::size_t guard_size = 4096;
+  constexpr std::size_t size = std::size_t{1} << 20;
+  void* stack = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  if (stack == MAP_FAILED) return run(argument);
+  mprotect(stack, guard_size, PROT_NONE);
+  sigset_t before;
+  pthread_sigmask(SIG_BLOCK, nullptr, &before);
+  const sigset_t meanwhile = mask_without_handlers(before);
+  pthread_sigmask(SIG_SETMASK, &meanwhile, nullptr);
+  gofer_call_on_stack(run, argument, static_cast<char*>(stack) + size);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  munmap(stack, size);
+}
+
+// The plain printers: the dynamic linker's symbols as they are, which takes no memory.
+
+void print_plain_name(FdWriter& out, std::uintptr_t lookup) {
+  Dl_info info;
+  const bool known =
+      dladdr(reinterpret_cast<void*>(lookup), &info) != 0 && info.dli_sname != nullptr;
+  out.write(known ? info.dli_sname : "?");
+}
+
+void print_plain_location(FdWriter& out, std::uintptr_t lookup) {
+  Dl_info info;
+  link_map* map = nullptr;
+  const bool known = dladdr1(reinterpret_cast<void*>(lookup), &info, reinterpret_cast<void**>(&map),
+                             RTLD_DL_LINKMAP) != 0;
+  out.write("\t");
+  if (known) out.write(info.dli_fname);
+  out.print("%s0x%zx\n", known ? "+" : "", known ? lookup - map->l_addr : lookup);
+}
+
+void print_plain(FdWriter& out, std::uintptr_t lookup) {
+  print_plain_name(out, lookup);
+  out.write("(...)\n");
+  print_plain_location(out, lookup);
+}
+
+std::string_view name_or_unknown(const SymbolFrame& frame) {
+  return frame.name.empty() ? "?" : std::string_view(frame.name);
+}
+
+// The line under a function's name.
+void print_location(FdWriter& out, const SymbolFrame& frame, std::uintptr_t pc) {
+  out.write("\t");
+  if (!frame.file.empty()) {
+    out.write(frame.file);
+    out.print(":%d", frame.line);
+    if (frame.function != 0) out.print(" +0x%zx", pc - frame.function);
+  } else if (!frame.module.empty()) {
+    out.write(frame.module);
+    out.print("+0x%zx", frame.module_offset);
+  } else {
+    out.print("0x%zx", pc);
+  }
+  out.write("\n");
+}
+
+struct Request {
+  FdWriter& out;
+  std::span<const std::uintptr_t> pcs;
+  bool hide_internal;
+};
+
+bool is_hidden(const SymbolFrame& frame) {
+  if (!frame.name.empty()) return is_internal_name(frame.name);
+  // The language's and the system's libraries have no names for their own inner functions.
+  const std::string_view path = frame.module;
+  const std::string_view file = path.substr(path.rfind('/') + 1);
+  for (std::string_view library : {"libc.so", "libstdc++.so", "libgcc_s.so", "libc++abi.so"}) {
+    if (file.starts_with(library)) return true;
+  }
+  return false;
+}
+
+// Gives the number of frames that were shown.
+std::size_t print_symbolized(FdWriter& out, std::uintptr_t pc, std::uintptr_t lookup, bool hide) {
+  std::size_t shown = 0;
+  for (const SymbolFrame& frame : symbolize(lookup)) {
+    if (hide && is_hidden(frame)) continue;
+    out.write(name_or_unknown(frame));
+    out.write("(...)\n");
+    print_location(out, frame, pc);
+    ++shown;
+  }
+  out.flush();  // the next address may be the one that libdw dies of
+  return shown;
+}
+
+void print_all(void* argument) {
+  const Request& request = *static_cast<Request*>(argument);
+  std::size_t shown = 0;
+  for (bool hide : {request.hide_internal, false}) {
+    for (std::size_t i = 0; i < request.pcs.size(); ++i) {
+      const std::uintptr_t pc = request.pcs[i];
+      const std::uintptr_t lookup = i == 0 ? pc : pc - 1;
+      try {
+        shown += print_symbolized(request.out, pc, lookup, hide);
+      } catch (...) {  // no memory
+        print_plain(request.out, lookup);
+        ++shown;
+      }
+    }
+    if (shown > 0) return;
+  }
+}
+
+// Work that uses libdw; false if it cannot be done now.
+bool run_with_symbols(void (*run)(void*), void* argument) {
+  SymbolLock lock;
+  if (lock.held()) run_on_large_stack(run, argument);
+  return lock.held();
+}
+
+struct Creator {
+  std::uintptr_t pc;
+  SymbolFrame frame{};
+};
+
+// The function in whose text the call before `pc` was written: the innermost one that is not the
+// library's.
+void find_creator(void* argument) {
+  Creator& creator = *static_cast<Creator*>(argument);
+  try {
+    for (SymbolFrame& frame : symbolize(creator.pc - 1)) {
+      creator.frame = std::move(frame);
+      const std::string& name = creator.frame.name;
+      if (!name.starts_with("gofer::") && !is_internal_name(name)) return;
+    }
+  } catch (...) {  // no memory: no name
+  }
+}
+
+// malloc has other names in libc (__libc_malloc) and in sanitizers (__interceptor_malloc).
+bool is_allocator_name(std::string_view name) {
+  for (std::string_view function : {"malloc", "free", "calloc", "realloc", "memalign",
+                                    "aligned_alloc", "posix_memalign", "malloc_trim"}) {
+    if (name == function) return true;
+    if (!name.ends_with(function)) continue;
+    if (name[name.size() - function.size() - 1] == '_') return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool is_in_malloc(std::span<const std::uintptr_t> pcs) {
+  for (std::uintptr_t pc : pcs) {
+    Dl_info info;
+    if (dladdr(reinterpret_cast<void*>(pc), &info) == 0 || info.dli_sname == nullptr) continue;
+    if (is_allocator_name(info.dli_sname)) return true;
+  }
+  return false;
+}
+
+void print_frames(int fd, std::span<const std::uintptr_t> pcs, const FrameOptions& options) {
+  FdWriter out(fd);
+  Request request{out, pcs, options.hide_internal};
+  if (!options.no_malloc && run_with_symbols(print_all, &request)) return;
+  for (std::size_t i = 0; i < pcs.size(); ++i) {
+    print_plain(out, i == 0 ? pcs[i] : pcs[i] - 1);
+  }
+}
+
+void print_creator(int fd, std::uintptr_t pc, std::uint64_t parent_id,
+                   const FrameOptions& options) {
+  FdWriter out(fd);
+  out.write("created by ");
+  Creator creator{pc};
+  const bool known = !options.no_malloc && run_with_symbols(find_creator, &creator);
+  if (known) {
+    out.write(name_or_unknown(creator.frame));
+  } else {
+    print_plain_name(out, pc - 1);
+  }
+  out.print(" in goroutine %" PRIu64 "\n", parent_id);
+  if (known) {
+    print_location(out, creator.frame, pc);
+  } else {
+    print_plain_location(out, pc - 1);
+  }
+}
+
+std::string describe_pc(std::uintptr_t pc) {
+  Creator creator{pc};
+  run_with_symbols(find_creator, &creator);
+  return std::string(name_or_unknown(creator.frame));
+}
+
+}  // namespace gofer::internal

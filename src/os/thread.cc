@@ -1,0 +1,68 @@
+#include "os/thread.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+#include <atomic>
+#include <cstring>
+
+#include "os/futex.h"
+#include "os/raw_syscall.h"
+
+namespace gofer::internal::os {
+
+int start_thread(void* (*body)(void*), void* arg) {
+  pthread_attr_t attr;
+  if (const int error = pthread_attr_init(&attr); error != 0) return error;
+  pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+  pthread_t thread;
+  const int error = pthread_create(&thread, &attr, body, arg);
+  pthread_attr_destroy(&attr);
+  return error;
+}
+
+int thread_id() { return static_cast<int>(raw_syscall(SYS_gettid)); }
+
+int count_threads() {
+  // getdents directly: no memory is allocated, the answer may be asked for at any time.
+  const long fd = raw_syscall(SYS_openat, AT_FDCWD, reinterpret_cast<long>("/proc/self/task"),
+                              O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return -1;
+  int count = 0;
+  alignas(8) char buffer[2048];
+  long bytes;
+  while ((bytes = raw_syscall(SYS_getdents64, fd, reinterpret_cast<long>(buffer), sizeof buffer)) >
+         0) {
+    for (long at = 0; at < bytes;) {
+      const char* entry = buffer + at;
+      uint16_t length;  // struct linux_dirent64: u64 ino, s64 off, u16 reclen, u8 type, name
+      std::memcpy(&length, entry + 16, sizeof length);
+      if (entry[19] != '.') ++count;
+      at += length;
+    }
+  }
+  raw_syscall(SYS_close, fd);
+  return bytes < 0 ? -1 : count;
+}
+
+int64_t now_ns() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * 1'000'000'000 + t.tv_nsec;
+}
+
+void sleep_ns(int64_t ns) {
+  const timespec t{ns / 1'000'000'000, ns % 1'000'000'000};
+  raw_syscall(SYS_nanosleep, reinterpret_cast<long>(&t), 0);
+}
+
+void yield_thread() { raw_syscall(SYS_sched_yield); }
+
+void sleep_for_ever() {
+  std::atomic<uint32_t> never{0};
+  for (;;) futex_wait(&never, 0);
+}
+
+}  // namespace gofer::internal::os

@@ -1,0 +1,28 @@
+// Threads as the scheduler needs them: started detached, and counted by the kernel.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace gofer::internal::os {
+
+/// Starts a detached thread. 0 or an errno value.
+int start_thread(void* (*body)(void*), void* arg);
+
+int thread_id();
+
+/// Threads of this process as /proc/self/task shows them; -1 when it cannot be read.
+int count_threads();
+
+int64_t now_ns();
+
+/// Sleeps about that long; the kernel's timer slack (50 us) comes on top.
+void sleep_ns(int64_t ns);
+
+/// Lets other threads of this core run.
+void yield_thread();
+
+/// Sleeps for ever.
+[[noreturn]] void sleep_for_ever();
+
+}  // namespace gofer::internal::os

@@ -1,0 +1,111 @@
+// The small public calls: yield, threads, counts.
+#include <gofer/debug.h>
+#include <gofer/go.h>
+
+#include "os/thread.h"
+#include "runtime/panic.h"
+#include "runtime/sched.h"
+
+namespace gofer {
+
+using namespace internal;
+
+void yield() {
+  M* m = enter();
+  if (m == nullptr) {
+    os::yield_thread();
+    return;
+  }
+  yield_goroutine(m);
+  leave(current_m());
+}
+
+int set_max_threads(int n) {
+  ensure_started();
+  M* m = enter();
+  sched.lock.lock();
+  const int old = sched.max_ms;
+  if (n > 0) {
+    sched.max_ms = n < static_cast<int>(PWord::max_owner) ? n : static_cast<int>(PWord::max_owner);
+  }
+  const bool exceeded = sched.ms > sched.max_ms;
+  const int limit = sched.max_ms;
+  sched.lock.unlock();
+  if (m != nullptr) leave(m);
+  if (exceeded) fatal_thread_limit(limit);
+  return old;
+}
+
+std::size_t num_goroutine() {
+  int64_t n = sched.live.load(relaxed);
+  for (int i = 0; i < max_procs; ++i) {
+    P* p = sched.all_ps[i].load(acquire);
+    if (p == nullptr) break;
+    n += p->live.load(relaxed);
+  }
+  return n > 0 ? static_cast<std::size_t>(n) : 0;
+}
+
+void lock_os_thread() {
+  M* m = enter();
+  if (m == nullptr) return;
+  G* g = m->curg;
+  ++g->locks;
+  g->locked_m = m;
+  m->locked_g = g;
+  leave(m);
+}
+
+void unlock_os_thread() {
+  M* m = enter();
+  if (m == nullptr) return;
+  G* g = m->curg;
+  if (g->locks > 0 && --g->locks == 0) {
+    g->locked_m = nullptr;
+    m->locked_g = nullptr;
+  }
+  leave(m);
+}
+
+namespace this_goroutine {
+
+std::uint64_t id() noexcept {
+  M* m = current_m();
+  return m == nullptr || m->curg == nullptr ? 0 : m->curg->id;
+}
+
+std::string_view name() noexcept {
+  M* m = current_m();
+  if (m == nullptr || m->curg == nullptr || m->curg->name == nullptr) return {};
+  return m->curg->name;
+}
+
+}  // namespace this_goroutine
+
+scheduler_stats stats() {
+  ensure_started();
+  scheduler_stats s{};
+  s.procs.reserve(static_cast<std::size_t>(sched.procs.load(acquire)));
+  M* m = enter();
+  sched.lock.lock();
+  s.gomaxprocs = sched.procs.load(relaxed);
+  s.idle_procs = sched.idle_p_count.load(relaxed);
+  s.threads = sched.ms;
+  s.idle_threads = sched.idle_m_count;
+  s.spinning_threads = sched.spinning_ms.load(relaxed);
+  s.global_queue = sched.queue.count();
+  sched.lock.unlock();
+  if (m != nullptr) leave(m);
+  for (int i = 0; i < s.gomaxprocs; ++i) {
+    P* p = sched.all_ps[i].load(acquire);
+    s.procs.push_back({.started = p->started.load(relaxed),
+                       .switches = p->switches.load(relaxed),
+                       .steals = p->steals.load(relaxed),
+                       .stolen = p->stolen.load(relaxed),
+                       .queued = p->queue.size() + (p->queue.has_next() ? 1u : 0u)});
+  }
+  s.goroutines = num_goroutine();
+  return s;
+}
+
+}  // namespace gofer

@@ -1,0 +1,48 @@
+// The one door to atomics for the protocols of the runtime, so that a model checker can take their
+// place: with GOFER_RELACY the names below are Relacy's.
+#pragma once
+
+#ifdef GOFER_RELACY
+#include <relacy/relacy.hpp>
+#else
+#include <atomic>
+#endif
+
+#include <cstdint>
+
+namespace gofer::internal {
+
+#ifdef GOFER_RELACY
+
+template <class T>
+using atomic = rl::atomic<T>;
+inline constexpr auto relaxed = rl::memory_order_relaxed;
+inline constexpr auto acquire = rl::memory_order_acquire;
+inline constexpr auto release = rl::memory_order_release;
+inline constexpr auto acq_rel = rl::memory_order_acq_rel;
+inline constexpr auto seq_cst = rl::memory_order_seq_cst;
+
+#else
+
+template <class T>
+using atomic = std::atomic<T>;
+inline constexpr auto relaxed = std::memory_order_relaxed;
+inline constexpr auto acquire = std::memory_order_acquire;
+inline constexpr auto release = std::memory_order_release;
+inline constexpr auto acq_rel = std::memory_order_acq_rel;
+inline constexpr auto seq_cst = std::memory_order_seq_cst;
+
+/// Keeps the compiler, not the processor, from moving memory accesses across.
+inline void compiler_barrier() { std::atomic_signal_fence(std::memory_order_seq_cst); }
+
+inline void cpu_relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+#endif
+
+}  // namespace gofer::internal

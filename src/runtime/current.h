@@ -1,0 +1,67 @@
+// Which M this thread is, and the gate to the runtime.
+//
+// A goroutine may go on in another thread after a switch, and compilers keep the address of a
+// thread_local over calls. So the pointer is read by an asm statement that they can neither move
+// nor merge; nothing else in the library keeps thread-local state across a switch.
+#pragma once
+
+#include "runtime/atomic.h"
+#include "runtime/m.h"
+
+extern "C" {
+extern thread_local constinit gofer::internal::M* gofer_current_m
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+}
+
+namespace gofer::internal {
+
+/// nullptr: a thread that the runtime did not make.
+inline M* current_m() {
+#if defined(__x86_64__)
+  M* m;
+  asm volatile(
+      "movq gofer_current_m@gottpoff(%%rip), %0\n\t"
+      "movq %%fs:(%0), %0"
+      : "=r"(m)
+      :
+      : "memory");
+  return m;
+#else
+#error "current_m: unknown architecture"
+#endif
+}
+
+void enter_slow(M* m);
+
+/// Every call that touches a P begins so. From here to leave() the P cannot be taken away. In a
+/// thread that is no M: nullptr, and nothing happens.
+inline M* enter() {
+  M* m = current_m();
+  if (m == nullptr) return nullptr;
+  m->in_runtime.store(1, relaxed);
+  compiler_barrier();  // the processor's part of this fence is the taker's membarrier
+  if (m->p->word.load(acquire) != m->p_word) [[unlikely]]
+    enter_slow(m);
+  return m;
+}
+
+/// The M must be fetched anew if a switch may have happened since enter().
+inline void leave(M* m) { m->in_runtime.store(0, release); }
+
+/// enter() to leave() as a scope, for calls that may switch in between.
+class Inside {
+ public:
+  Inside() : m_(enter()) {}
+  ~Inside() {
+    if (m_ != nullptr) leave(current_m());
+  }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+  /// The M that entered: right until the first switch. nullptr in an ordinary thread.
+  M* m() const { return m_; }
+
+ private:
+  M* m_;
+};
+
+}  // namespace gofer::internal

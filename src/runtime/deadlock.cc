@@ -1,0 +1,46 @@
+// Deadlock: while run() is active, no goroutine can ever run again.
+//
+// Go's detector is silent in every program that links C; ours must work in one. It reports only
+// what is certain: every M is idle, no goroutine is runnable, and every thread of the process is
+// either an M or an ordinary thread that is parked in one of our primitives without a time limit.
+// Any other thread might still send, so it keeps the detector silent.
+//
+// The last M to go idle looks, first after 10 ms, then ever more rarely while ordinary threads are
+// about: they may park, or end, without telling us.
+#include "os/thread.h"
+#include "runtime/panic.h"
+#include "runtime/sched.h"
+
+namespace gofer::internal {
+namespace {
+
+struct Snapshot {
+  bool quiet;
+  int threads;  // that cannot act: Ms, and parked ordinary threads
+};
+
+// With parked_threads read under the lock twice and equal, nobody was woken in between: who wakes
+// lowers the count, and raising it again takes a thread that runs.
+Snapshot look() {
+  LockGuard guard(sched.lock);
+  const bool all_idle = sched.idle_m_count + sched.idle_locked_ms == sched.ms;
+  const bool quiet = all_idle && sched.queue.count() == 0 && sched.runs.load(seq_cst) > 0 &&
+                     !sched.stopping.load(relaxed) && !sched.exiting.load(relaxed);
+  return {quiet, sched.ms + sched.parked_threads.load(seq_cst)};
+}
+
+}  // namespace
+
+void check_deadlock() {
+  const Snapshot before = look();
+  if (!before.quiet) return;
+  if (os::count_threads() != before.threads) return;
+  const Snapshot after = look();
+  if (!after.quiet || after.threads != before.threads) return;
+  if (os::count_threads() != after.threads) return;
+  fatal_deadlock(sched.main_called_goexit.load(relaxed)
+                     ? "no goroutines (main called runtime.Goexit) - deadlock!"
+                     : "all goroutines are asleep - deadlock!");
+}
+
+}  // namespace gofer::internal

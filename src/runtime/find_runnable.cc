@@ -1,0 +1,160 @@
+// Where an M looks for work, in Go's order: what was handed to it; every 61st time the global
+// queue; its P's runnext and ring; the global queue; the other Ps; and again everything, before it
+// sleeps.
+//
+// Spinning. An M that looks for work at others is "spinning" and counted. At most half of the busy
+// Ps may spin, else looking would cost more than it finds. Who submits work wakes an M only if none
+// spins: the spinning one will find it.
+//
+// No work may be overlooked between "found nothing" and "asleep". The submitter puts the goroutine,
+// then reads the count of spinning Ms; the spinner gives its P to the idle list, lowers the count,
+// then looks at every queue again. Both sides are seq_cst (a store-load pair on each), so either
+// the submitter sees nobody spinning and wakes one, or the spinner sees the goroutine. Only the
+// spinning need to look again: an M that was not allowed to spin leaves that to those who do, and
+// need_spinning catches the case that they stop just then (see wake_p).
+// tests/model/idle.pml checks this.
+#include "os/thread.h"
+#include "runtime/queues.h"
+#include "runtime/steal_order.h"
+
+namespace gofer::internal {
+namespace {
+
+void start_spinning(M* m) {
+  m->spinning = true;
+  sched.spinning_ms.fetch_add(1, seq_cst);
+  sched.need_spinning.store(0, seq_cst);
+}
+
+G* take_global_locking(P* p, uint32_t max) {
+  if (sched.queue_size.load(relaxed) == 0) return nullptr;
+  LockGuard guard(sched.lock);
+  return take_global(p, max);
+}
+
+// Four rounds over all Ps in a random order. What the others are about to run themselves (runnext)
+// is taken only in the last round and after a pause: it is often ready for some microseconds only,
+// and the pair that wakes each other is best left on one P.
+G* steal_work(M* m) {
+  P* p = m->p;
+  constexpr int rounds = 4;
+  const auto procs = static_cast<uint32_t>(sched.procs.load(acquire));
+  for (int round = 0; round < rounds; ++round) {
+    const bool last = round == rounds - 1;
+    for (StealOrder order(procs, next_random(p)); !order.done(); order.next()) {
+      if (sched.stopping.load(relaxed)) return nullptr;
+      P* victim = sched.all_ps[order.position()].load(acquire);
+      if (victim == p) continue;
+      bool take_next = false;
+      if (last && victim->queue.size() == 0 && victim->queue.has_next()) {
+        if (victim->status.load(relaxed) == PStatus::running) os::sleep_ns(3000);
+        take_next = true;
+      }
+      uint32_t moved = 0;
+      if (G* g = p->queue.steal_from(victim->queue, take_next, moved); g != nullptr) {
+        bump(p->steals);
+        bump(p->stolen, uint64_t{moved});
+        return g;
+      }
+    }
+  }
+  return nullptr;
+}
+
+// Without a P: is there work in any queue? Then with an idle P at hand, go on looking.
+P* look_again() {
+  const auto procs = static_cast<uint32_t>(sched.procs.load(acquire));
+  bool found = sched.queue_size.load(seq_cst) != 0;
+  for (uint32_t i = 0; i < procs && !found; ++i) {
+    P* p = sched.all_ps[i].load(acquire);
+    found = p != nullptr && !p->queue.empty();
+  }
+  if (!found) return nullptr;
+  LockGuard guard(sched.lock);
+  return take_idle_p();
+}
+
+// With the lock: gives up the P unless there is work after all. True: look again with it.
+bool keep_p(M* m, G*& g) {
+  LockGuard guard(sched.lock);
+  if (sched.stopping.load(relaxed) || sched.exiting.load(relaxed)) return true;
+  g = take_global(m->p, 0);
+  if (g != nullptr) return true;
+  P* p = release_p(m);
+  put_idle_p(p);
+  if (!m->spinning && sched.need_spinning.load(seq_cst) != 0) {
+    // Somebody submitted work and found no idle P: this one is for him.
+    p = take_idle_p();
+    acquire_p(m, p);
+    start_spinning(m);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void stop_spinning(M* m) {
+  m->spinning = false;
+  const int32_t before = sched.spinning_ms.fetch_sub(1, seq_cst);
+  GOFER_ASSERT(before > 0);
+  static_cast<void>(before);
+  // This M has found work, so there may be more: somebody else shall look.
+  wake_p();
+}
+
+G* find_runnable(M* m, bool& inherits) {
+  for (;;) {
+    P* p = m->p;
+    if (sched.exiting.load(relaxed)) os::sleep_for_ever();
+    if (sched.stopping.load(seq_cst)) {
+      if (m->handed != nullptr) {
+        put_global_front(m->handed);
+        m->handed = nullptr;
+      }
+      if (!stop_for_world(m)) return nullptr;
+      continue;
+    }
+    if (G* g = m->handed; g != nullptr) {
+      m->handed = nullptr;
+      inherits = m->handed_inherits;
+      return g;
+    }
+    p->preempt.store(false, relaxed);
+    inherits = false;
+    if (p->budget <= 0) {
+      p->budget = switches_per_look;
+      if (G* g = take_global_locking(p, 1); g != nullptr) return g;
+      // And the ring before runnext: two goroutines that wake each other would starve it.
+      if (G* g = p->queue.get(); g != nullptr) return g;
+    }
+    if (G* g = take_local(p, inherits); g != nullptr) return g;
+    if (G* g = take_global_locking(p, 0); g != nullptr) return g;
+
+    const int32_t busy = sched.procs.load(relaxed) - sched.idle_p_count.load(relaxed);
+    if (!sched.gm && (m->spinning || 2 * sched.spinning_ms.load(relaxed) < busy)) {
+      if (!m->spinning) start_spinning(m);
+      if (G* g = steal_work(m); g != nullptr) return g;
+    }
+
+    G* g = nullptr;
+    if (keep_p(m, g)) {
+      if (g != nullptr) return g;
+      continue;
+    }
+    if (m->spinning) {
+      m->spinning = false;
+      const int32_t before = sched.spinning_ms.fetch_sub(1, seq_cst);
+      GOFER_ASSERT(before > 0);
+      static_cast<void>(before);
+      if (P* again = look_again(); again != nullptr) {
+        acquire_p(m, again);
+        start_spinning(m);
+        continue;
+      }
+    }
+    if (!stop_m(m)) return nullptr;
+  }
+}
+
+}  // namespace gofer::internal

@@ -1,0 +1,140 @@
+// G: a goroutine. Its record, its states, and where records come from.
+//
+// Records are carved from slabs and never given back to the system: a pointer to a G stays a
+// pointer to a G, whatever became of the goroutine, so that reports and thieves may read a stale
+// one. A dead G waits in a free list, of its P first (64, of which 32 move to the global list, as
+// in Go), for the next `go`.
+//
+// A record is small (three cache lines, the closure included) and has no stack until it first
+// runs: a million queued goroutines are 192 MB of records, and the page faults of a million stacks
+// do not happen. Slabs of records are on huge pages: 10,900 records a fault.
+#pragma once
+
+#include <gofer/detail/spawn.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/atomic.h"
+#include "runtime/sanitizer.h"
+#include "runtime/stack.h"
+
+namespace gofer::internal {
+
+struct M;
+struct P;
+
+/// The numbers are Go's: they appear in schedtrace lines and reports.
+enum class GStatus : uint32_t {
+  idle = 0,       // record taken, not filled yet
+  runnable = 1,   // in a run queue
+  running = 2,    // owned by an M that has a P
+  syscall = 3,    // in an announced blocking call, or without its P
+  waiting = 4,    // parked; somebody holds a waiter record that names it
+  dead = 6,       // finished, or never used
+  copystack = 8,  // parked, and its unused stack pages are being given back
+  preempted = 9,  // stopped by sysmon, in no queue yet
+};
+
+const char* status_name(GStatus status);
+
+/// Why a goroutine waits; the texts are Go's.
+enum class WaitReason : uint8_t {
+  none,
+  wait_group_wait,
+  run_main,  // a goroutine that called run()
+};
+
+const char* wait_reason_text(WaitReason reason);
+
+/// __cxa_eh_globals of one thread or goroutine (Itanium C++ ABI): the exceptions being caught and
+/// the number being thrown. It is switched with the goroutine.
+struct ExceptionState {
+  void* caught = nullptr;
+  uint64_t uncaught = 0;  // unsigned int and padding
+};
+
+struct alignas(64) G {
+  // What a switch touches.
+  void* sp = nullptr;     // saved stack pointer; meaningful while the goroutine does not run
+  char* stack = nullptr;  // lowest address of its stack; nullptr until it first runs
+  G* link = nullptr;      // in a queue or free list
+  ExceptionState exceptions;
+  atomic<M*> m{nullptr};  // the M that runs it
+  M* locked_m = nullptr;  // the only M that may run it: lock_os_thread, or tied (see retake.h)
+  atomic<GStatus> status{GStatus::dead};
+  WaitReason wait_reason = WaitReason::none;
+  StackClass stack_class{};
+  bool is_main = false;  // started by run()
+  bool tied = false;     // locked_m is not the user's doing
+
+  void (*entry)(void*) = nullptr;
+  uint64_t id = 0;
+  uint64_t parent_id = 0;   // the goroutine that started it; 0: an ordinary thread
+  uintptr_t create_pc = 0;  // where `go` was called
+  char* name = nullptr;     // heap, or nullptr
+  int32_t locks = 0;        // calls of lock_os_thread to be undone
+  [[no_unique_address]] SanitizerFiber fiber;
+
+  alignas(detail::closure_align) std::byte closure[detail::closure_size];
+};
+
+static_assert(sanitizers_enabled || sizeof(G) == 192, "a G is three cache lines");
+
+inline G* g_of_closure(void* closure) {
+  return reinterpret_cast<G*>(static_cast<char*>(closure) - offsetof(G, closure));
+}
+
+/// The one way to change a status. Test builds check that `from` is what it was and that the
+/// transition is one of those that docs/ARCHITECTURE.md draws.
+void check_transition(G* g, GStatus from, GStatus to);
+inline void set_status(G* g, GStatus from, GStatus to) {
+  if constexpr (checks_enabled) {
+    check_transition(g, from, to);
+  } else {
+    g->status.store(to, release);
+  }
+}
+
+/// A LIFO list of dead records.
+class GFreeList {
+ public:
+  void push(G* g) {
+    g->link = head_;
+    head_ = g;
+    ++count_;
+  }
+  G* pop() {
+    G* g = head_;
+    if (g != nullptr) {
+      head_ = g->link;
+      --count_;
+    }
+    return g;
+  }
+  int count() const { return count_; }
+
+ private:
+  G* head_ = nullptr;
+  int count_ = 0;
+};
+
+inline constexpr int g_free_high = 64;  // a P's list at most
+inline constexpr int g_free_batch = 32;
+
+/// Takes up to `g_free_batch` dead records from the global list, or new ones, into `list`. False
+/// when there is no memory for them, or no address space for their stacks.
+bool refill_free_gs(GFreeList& list);
+/// Moves all but `keep` records of a list to the global one.
+void drain_free_gs(GFreeList& list, int keep);
+/// One record for a caller without a P; nullptr as above.
+G* take_free_g();
+void put_free_g(G* g);
+
+/// Dead records in the global list.
+int count_free_gs();
+
+/// Calls f(g) for every record that was ever used, in any state.
+void for_each_g(void (*f)(G* g, void* arg), void* arg);
+
+}  // namespace gofer::internal

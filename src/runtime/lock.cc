@@ -1,0 +1,49 @@
+#include "runtime/lock.h"
+
+#include "os/futex.h"
+#include "runtime/atomic.h"
+
+namespace gofer::internal {
+namespace {
+
+constexpr int spins_before_sleep = 40;
+
+struct HeldRanks {
+  uint8_t rank[8];
+  int count;
+};
+
+// Not kept across a switch by the compiler: only noinline functions use it.
+thread_local constinit HeldRanks held{};
+
+}  // namespace
+
+void lock_slow(std::atomic<uint32_t>& word) {
+  for (int i = 0; i < spins_before_sleep; ++i) {
+    uint32_t free = 0;
+    if (word.load(relaxed) == 0 && word.compare_exchange_strong(free, 1, acquire)) return;
+    cpu_relax();
+  }
+  while (word.exchange(2, acquire) != 0) os::futex_wait(&word, 2);
+}
+
+void unlock_slow(std::atomic<uint32_t>& word) { os::futex_wake(&word); }
+
+[[gnu::noinline]] void note_locked(LockRank rank) {
+  const int n = held.count;
+  if (n == 8 || (n > 0 && held.rank[n - 1] >= static_cast<uint8_t>(rank))) {
+    assertion_failed("locks are taken in the order of their ranks", __FILE__, __LINE__);
+  }
+  held.rank[n] = static_cast<uint8_t>(rank);
+  held.count = n + 1;
+}
+
+[[gnu::noinline]] void note_unlocked(LockRank rank) {
+  const int n = held.count;
+  if (n == 0 || held.rank[n - 1] != static_cast<uint8_t>(rank)) {
+    assertion_failed("locks are released in the reverse order of taking", __FILE__, __LINE__);
+  }
+  held.count = n - 1;
+}
+
+}  // namespace gofer::internal

@@ -1,0 +1,76 @@
+// The locks of the runtime: a futex word with a short spin, and the one order in which they may be
+// taken.
+//
+// The word is 0 (free), 1 (held) or 2 (held, and somebody may sleep). The spin is short because
+// with two Ps on two cores the holder may have lost its core: sleeping is then the only way on.
+// Who unlocks a word of 2 wakes one sleeper, which takes the lock as 2 again, so no sleeper is
+// forgotten. Acquire on taking and release on giving back order what the lock protects.
+//
+// A lock may be taken on one stack and released on another of the same thread (a parking goroutine
+// releases its primitive's lock from the next stack), never on another thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "runtime/assert.h"
+
+namespace gofer::internal {
+
+/// A thread may take a lock only if it holds none of the same or a greater rank.
+enum class LockRank : uint8_t {
+  world = 1,       // stopping the world, and gomaxprocs
+  primitive = 2,   // a primitive's own
+  sched = 3,       // the scheduler's global state
+  records = 4,     // global list of free goroutine records
+  stacks = 5,      // global stack pools
+};
+
+void lock_slow(std::atomic<uint32_t>& word);
+void unlock_slow(std::atomic<uint32_t>& word);
+void note_locked(LockRank rank);
+void note_unlocked(LockRank rank);
+
+inline bool try_lock_word(std::atomic<uint32_t>& word, LockRank rank) {
+  uint32_t free = 0;
+  if (!word.compare_exchange_strong(free, 1, std::memory_order_acquire)) return false;
+  if constexpr (checks_enabled) note_locked(rank);
+  return true;
+}
+
+inline void lock_word(std::atomic<uint32_t>& word, LockRank rank) {
+  if constexpr (checks_enabled) note_locked(rank);
+  uint32_t free = 0;
+  if (!word.compare_exchange_strong(free, 1, std::memory_order_acquire)) lock_slow(word);
+}
+
+inline void unlock_word(std::atomic<uint32_t>& word, LockRank rank) {
+  if constexpr (checks_enabled) note_unlocked(rank);
+  if (word.exchange(0, std::memory_order_release) == 2) unlock_slow(word);
+}
+
+class Lock {
+ public:
+  constexpr explicit Lock(LockRank rank) : rank_(rank) {}
+  void lock() { lock_word(word_, rank_); }
+  bool try_lock() { return try_lock_word(word_, rank_); }
+  void unlock() { unlock_word(word_, rank_); }
+  bool held() const { return word_.load(std::memory_order_relaxed) != 0; }
+
+ private:
+  std::atomic<uint32_t> word_{0};
+  LockRank rank_;
+};
+
+class LockGuard {
+ public:
+  explicit LockGuard(Lock& lock) : lock_(lock) { lock_.lock(); }
+  ~LockGuard() { lock_.unlock(); }
+  LockGuard(const LockGuard&) = delete;
+  LockGuard& operator=(const LockGuard&) = delete;
+
+ private:
+  Lock& lock_;
+};
+
+}  // namespace gofer::internal

@@ -1,0 +1,77 @@
+// M: a machine, an OS thread that executes goroutines while it holds a P.
+//
+// Its own stack is that of g0, on which the scheduler works; a goroutine's code runs on the
+// goroutine's stack. Records of Ms are never freed, only used again.
+#pragma once
+
+#include <cstdint>
+
+#include "os/futex.h"
+#include "runtime/atomic.h"
+#include "runtime/g.h"
+#include "runtime/p.h"
+
+namespace gofer::internal {
+
+/// What is to be done with the stack that was just left, once its registers are saved. It runs
+/// first thing on the next stack.
+using CommitFn = void (*)(M* m, G* left);
+
+/// A place to sleep until somebody says so, once. The word is 0, 1 (said) or 2 (asleep); only a
+/// sleeper costs the other side a system call.
+class Note {
+ public:
+  void signal() {
+    if (word_.exchange(1, seq_cst) == 2) os::futex_wake(&word_);
+  }
+  /// False when the time is over and nothing was said. Negative: no limit.
+  bool wait(int64_t timeout_ns) {
+    uint32_t expected = 0;
+    if (!word_.compare_exchange_strong(expected, 2, seq_cst)) return consume();
+    while (word_.load(acquire) == 2) {
+      if (!os::futex_wait(&word_, 2, timeout_ns)) {
+        expected = 2;
+        if (word_.compare_exchange_strong(expected, 0, seq_cst)) return false;
+      }
+    }
+    return consume();
+  }
+
+ private:
+  bool consume() {
+    word_.store(0, relaxed);
+    return true;
+  }
+  atomic<uint32_t> word_{0};
+};
+
+struct alignas(128) M {
+  atomic<uint32_t> in_runtime{1};  // see p_word.h
+  uint32_t id = 0;                 // from 1
+  P* p = nullptr;
+  uint64_t p_word = 0;     // the word of p while this M holds it
+  G* curg = nullptr;       // the goroutine on it; nullptr on g0
+  G* left = nullptr;       // argument of commit
+  G* came_from = nullptr;  // the last stack left; for sanitizers only
+  CommitFn commit = nullptr;
+  bool (*unlock)(G* g, void* arg) = nullptr;  // argument of the parking commit
+  void* unlock_arg = nullptr;
+  ExceptionState* exceptions = nullptr;  // of this thread
+  G* handed = nullptr;                   // the next goroutine, if a direct switch could not do it
+  bool spinning = false;                 // looks for work without having any
+  bool on_idle_list = false;
+  bool starts_idle = false;  // the first M: no P awaits it
+  bool ends = false;         // its locked goroutine ended: so does the thread
+  bool handed_inherits = false;
+  int tid = 0;
+
+  G* locked_g = nullptr;  // the only goroutine it may run
+  P* next_p = nullptr;    // given by who wakes it
+  M* link = nullptr;      // idle or free list, under the scheduler's lock
+  M* back_link = nullptr;
+  Note note;
+
+  G g0;
+};
+
+}  // namespace gofer::internal

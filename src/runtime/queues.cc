@@ -1,0 +1,63 @@
+// The global run queue, and the moves between it and the local ones.
+#include "runtime/queues.h"
+
+namespace gofer::internal {
+namespace {
+
+void publish_queue_size() {
+  sched.queue_size.store(static_cast<uint32_t>(sched.queue.count()), relaxed);
+}
+
+}  // namespace
+
+bool put_overflow(P* p, G* g) {
+  G* batch[decltype(p->queue)::capacity / 2 + 1];
+  const uint32_t n = p->queue.take_half_of_full(batch);
+  if (n == 0) return false;
+  GQueue list;
+  for (uint32_t i = 0; i < n; ++i) list.push_back(batch[i]);
+  list.push_back(g);
+  LockGuard guard(sched.lock);
+  sched.queue.append(list);
+  publish_queue_size();
+  return true;
+}
+
+void put_global(G* g) {
+  LockGuard guard(sched.lock);
+  put_global_locked(g);
+}
+
+void put_global_locked(G* g) {
+  sched.queue.push_back(g);
+  publish_queue_size();
+}
+
+void put_global_front(G* g) {
+  LockGuard guard(sched.lock);
+  sched.queue.push_front(g);
+  publish_queue_size();
+}
+
+G* take_global(P* p, uint32_t max) {
+  const auto size = static_cast<uint32_t>(sched.queue.count());
+  if (size == 0) return nullptr;
+  uint32_t n = size / static_cast<uint32_t>(sched.procs.load(relaxed)) + 1;
+  constexpr uint32_t half_ring = decltype(p->queue)::capacity / 2;
+  if (n > size) n = size;
+  if (n > half_ring) n = half_ring;
+  if (max != 0 && n > max) n = max;
+  if (sched.gm) n = 1;
+  G* first = sched.queue.pop_front();
+  for (uint32_t i = 1; i < n; ++i) p->queue.put(sched.queue.pop_front());
+  publish_queue_size();
+  return first;
+}
+
+void drain_local_locked(P* p) {
+  bool inherits;
+  while (G* g = take_local(p, inherits)) sched.queue.push_back(g);
+  publish_queue_size();
+}
+
+}  // namespace gofer::internal

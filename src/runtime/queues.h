@@ -1,0 +1,38 @@
+// The two run queues of an M that has a P: the P's own, without a lock, and the global one behind it.
+// The callers hold p.
+#pragma once
+
+#include "runtime/sched.h"
+
+namespace gofer::internal {
+
+/// The older half of a full ring and g go to the global queue in one lock. False when thieves made
+/// room in the meantime.
+bool put_overflow(P* p, G* g);
+
+/// next: as the one to run next (who was that goes to the tail), else at the tail.
+inline void put_local(P* p, G* g, bool next) {
+  if (sched.gm) [[unlikely]] {
+    put_global(g);
+    return;
+  }
+  if (next) {
+    g = p->queue.exchange_next(g);
+    if (g == nullptr) return;
+  }
+  while (!p->queue.put(g)) {
+    if (put_overflow(p, g)) return;
+  }
+}
+
+/// From runnext (then `inherits` is set: it shares the time slice) or the local ring.
+inline G* take_local(P* p, bool& inherits) {
+  if (G* g = p->queue.take_next(); g != nullptr) {
+    inherits = true;
+    return g;
+  }
+  inherits = false;
+  return p->queue.get();
+}
+
+}  // namespace gofer::internal

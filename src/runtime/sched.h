@@ -1,0 +1,232 @@
+// The scheduler's global state and the functions by which its parts call each other.
+//
+//   start.cc          the runtime's start, exit and fork
+//   spawn.cc          `go`: from a callable to a runnable goroutine
+//   queues.cc         local and global run queue
+//   switch.cc         from goroutine to goroutine: yield, park, ready, the end of one
+//   schedule.cc       what an M does on g0: the 61st tick, run a goroutine, its stack
+//   find_runnable.cc  where work is looked for, stealing, and the look again before sleep
+//   start_stop.cc     Ms: start, wake, idle, end; hand off a P
+//   retake.cc         taking a P from an M outside of the runtime, and that M's way back
+//   stop_world.cc     stop the world, gomaxprocs
+//   deadlock.cc       nobody can ever run again
+//   waiter.cc         goroutines and ordinary threads in one wait queue
+//   panic.cc          reports that end the process
+//   verify.cc         a check of everything while the world stands still
+//
+// "inside" in a comment: the caller has entered the runtime (enter()), or is on g0.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/atomic.h"
+#include "runtime/current.h"
+#include "runtime/debug_env.h"
+#include "runtime/g.h"
+#include "runtime/lock.h"
+#include "runtime/m.h"
+#include "runtime/p.h"
+
+namespace gofer::internal {
+
+inline constexpr int max_procs = 4096;
+inline constexpr int idle_ms_reserve = 4;  // idle Ms that do not end
+inline constexpr int id_batch = 16;
+
+/// A FIFO of goroutines linked by G::link.
+class GQueue {
+ public:
+  void push_back(G* g) {
+    g->link = nullptr;
+    if (tail_ != nullptr) {
+      tail_->link = g;
+    } else {
+      head_ = g;
+    }
+    tail_ = g;
+    ++count_;
+  }
+  void push_front(G* g) {
+    g->link = head_;
+    head_ = g;
+    if (tail_ == nullptr) tail_ = g;
+    ++count_;
+  }
+  G* pop_front() {
+    G* g = head_;
+    if (g == nullptr) return nullptr;
+    head_ = g->link;
+    if (head_ == nullptr) tail_ = nullptr;
+    --count_;
+    return g;
+  }
+  void append(GQueue& other) {
+    if (other.head_ == nullptr) return;
+    if (tail_ != nullptr) {
+      tail_->link = other.head_;
+    } else {
+      head_ = other.head_;
+    }
+    tail_ = other.tail_;
+    count_ += other.count_;
+    other = GQueue{};
+  }
+  size_t count() const { return count_; }
+  G* front() const { return head_; }
+
+ private:
+  G* head_ = nullptr;
+  G* tail_ = nullptr;
+  size_t count_ = 0;
+};
+
+struct Sched {
+  Lock lock{LockRank::sched};
+
+  // Under the lock; atomics may be read without it.
+  GQueue queue;
+  atomic<uint32_t> queue_size{0};  // of queue
+  P* idle_ps = nullptr;
+  M* idle_ms = nullptr;
+  M* free_ms = nullptr;  // records of ended threads
+  int ms = 0;            // threads that live or are being started
+  int idle_m_count = 0;
+  int idle_locked_ms = 0;  // Ms that wait for their locked goroutine
+  int max_ms = 10000;
+  uint32_t last_m_id = 0;          // Ms that ever were; their records stay
+  int64_t no_thread_until_ns = 0;  // after a failure to start one
+  int stop_wait = 0;               // Ps yet to stop
+
+  // Read on hot paths, written rarely.
+  alignas(64) atomic<int32_t> idle_p_count{0};
+  atomic<int32_t> spinning_ms{0};
+  atomic<uint32_t> need_spinning{0};
+  atomic<bool> stopping{false};  // the world is to stop
+  atomic<bool> exiting{false};   // the process ends: nothing is scheduled any more
+  atomic<bool> forked{false};    // this is the child of a fork
+  atomic<bool> started{false};
+  bool gm = false;  // GOFER_DEBUG=model=gm: no local queues
+  bool has_membarrier = false;
+  atomic<int32_t> procs{0};  // GOMAXPROCS
+
+  alignas(64) atomic<uint64_t> last_id{0};
+  atomic<int64_t> live{0};  // as P::live, by callers without a P
+  atomic<int32_t> runs{0};  // calls of run() that wait
+  atomic<bool> main_called_goexit{false};
+  atomic<int32_t> parked_threads{0};  // ordinary threads parked without a time limit
+  int64_t idle_ns = 0;                // an idle M's lifetime
+
+  Lock world{LockRank::world};  // who stops the world; taken outside of the runtime
+  Note stopped;                 // the last P has stopped
+
+  atomic<P*> all_ps[max_procs] = {};
+  atomic<M*>* m_table = nullptr;  // by M::id, up to last_m_id
+};
+
+extern Sched sched;
+
+// --- start.cc
+void start_runtime();
+[[noreturn]] void used_after_fork();
+inline void ensure_started() {
+  if (!sched.started.load(acquire)) [[unlikely]]
+    start_runtime();
+}
+
+// --- queues.cc; "locked" needs the scheduler's lock. queues.h has the rest.
+void put_global(G* g);
+void put_global_locked(G* g);
+void put_global_front(G* g);
+/// Needs the lock. A batch from the global queue: one is returned, the others go to p. max 0: a
+/// fair share.
+G* take_global(P* p, uint32_t max);
+/// Everything p has goes to the global queue.
+void drain_local_locked(P* p);
+
+// --- switch.cc: inside, on a goroutine's stack
+/// Gives the M to another goroutine; `commit` runs once the caller's context is saved. Returns when
+/// the caller runs again, perhaps on another M.
+void switch_away(M* m, CommitFn commit);
+void yield_goroutine(M* m);
+/// Parks the running goroutine. `unlock(g, arg)` runs when it is safe to ready it; if it returns
+/// false the goroutine goes on.
+void park(M* m, WaitReason reason, bool (*unlock)(G* g, void* arg), void* arg);
+/// The end of the calling goroutine, whose function has returned or was unwound. Outside.
+[[noreturn]] void finish_goroutine();
+/// Makes a parked goroutine runnable, next on this P. Inside, or with m == nullptr from a thread
+/// without a P.
+void ready(M* m, G* g);
+
+// --- schedule.cc
+/// The life of an M on g0; returns when its thread is to end.
+void schedule_loop(M* m);
+/// Prepares the stack for g to begin on.
+void adopt_stack(G* g, char* stack);
+/// Gives a goroutine its stack. False: none to be had.
+bool attach_stack(P* p, G* g);
+
+// --- find_runnable.cc
+/// A goroutine to run, sleeping until there is one; nullptr: the thread is to end.
+G* find_runnable(M* m, bool& inherits);
+void stop_spinning(M* m);
+
+// --- start_stop.cc
+/// If a P is idle and nobody looks for work, somebody shall.
+void wake_p();
+/// Needs the lock, releases it. Runs p on an idle or new M.
+void start_m(P* p, bool spinning);
+/// The M has no P: sleeps until it is given one. False: the thread is to end.
+bool stop_m(M* m);
+/// The M gives up its P for good.
+void end_m(M* m);
+/// For a P whose M cannot use it now.
+void hand_off(P* p);
+void acquire_p(M* m, P* p);
+P* release_p(M* m);
+/// Nobody holds p any more.
+void disown_p(P* p);
+// The next four need the lock.
+void put_idle_p(P* p);
+P* take_idle_p();
+/// To the idle list, or stopped if the world is to stop.
+void put_unused_p(P* p);
+void remove_idle_m_locked(M* m);
+/// Sleeps until somebody hands over a P together with the goroutine that m is locked to.
+void wait_for_p(M* m);
+void stop_locked_m(M* m);
+/// Gives m's P to the M that g is locked to.
+void start_locked_m(M* m, G* g);
+/// Stops for who stops the world. False: the thread is to end.
+bool stop_for_world(M* m);
+/// Creates the first M. 0 or an errno value.
+int start_first_m();
+/// Moves the free stacks of idle Ps to the pool; how many.
+int collect_idle_stacks();
+
+// --- retake.cc
+/// The first half of taking p from the M that holds it: PWord() when there is nothing to take. A
+/// membarrier has to follow before the second half; that is true if p is the caller's.
+PWord begin_take(P* p);
+bool finish_take(P* p, PWord word);
+/// Both halves.
+bool take_p(P* p);
+/// take_p, and another M gets it.
+bool retake(P* p);
+
+// --- stop_world.cc: called outside of the runtime; the caller is inside afterwards
+/// Returns the caller's M, nullptr in an ordinary thread.
+M* stop_the_world();
+void start_the_world(M* m);
+/// World stopped, lock held. Returns how many there are then: fewer than n without memory.
+int resize_ps(int n);
+
+// --- deadlock.cc
+/// Reports and ends the process if it is certain that no goroutine can ever run again.
+void check_deadlock();
+
+// --- verify.cc
+/// Stops the world and checks every queue, list and counter; the first contradiction is fatal.
+void verify_scheduler();
+
+}  // namespace gofer::internal

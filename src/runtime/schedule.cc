@@ -1,0 +1,89 @@
+// What an M does on g0: finds a goroutine, gives it a stack, runs it.
+#include "os/thread.h"
+#include "runtime/panic.h"
+#include "runtime/switch.h"
+
+namespace gofer::internal {
+namespace {
+
+// A stack is missing although its address space was reserved: the guard could not be made, or
+// other Ps hold the free ones. Those of idle Ps are fetched; else some goroutine has to end first.
+void wait_for_stack(M* m, G* g) {
+  const int cached = collect_idle_stacks();
+  if (cached == 0 && m->p->stacks.count == 0 && !any_stack_in_use(0)) {
+    fatal_error("no stack to be had for goroutine %lu, and none in use", g->id);
+  }
+  static constinit atomic<bool> said{false};
+  if (!said.exchange(true, relaxed)) {
+    warn(
+        "no guarded stack to be had for goroutine %lu: it waits for one to become free "
+        "(vm.max_map_count too small for mprotect guards?)",
+        g->id);
+  }
+  put_global(g);
+  if (cached == 0) os::sleep_ns(1'000'000);
+}
+
+// The goroutine to run now, of which m has the P; nullptr: the thread is to end.
+G* next_goroutine(M* m, bool& inherits) {
+  for (;;) {
+    if (m->ends) {
+      end_m(m);
+      return nullptr;
+    }
+    if (m->locked_g != nullptr) {
+      if (m->handed != nullptr) {
+        put_global_front(m->handed);
+        m->handed = nullptr;
+      }
+      stop_locked_m(m);
+      inherits = false;
+      return m->locked_g;
+    }
+    G* g = find_runnable(m, inherits);
+    if (g == nullptr) return nullptr;
+    if (m->spinning) stop_spinning(m);
+    if (g->locked_m == nullptr) return g;
+    start_locked_m(m, g);
+    if (!stop_m(m)) return nullptr;
+  }
+}
+
+}  // namespace
+
+void adopt_stack(G* g, char* stack) {
+  char* top = stack_top(stack, g->stack_class);
+  g->stack = stack;
+  g->sp = arch::make_frame(top);
+  char* low = stack + stack_guard_size;
+  sanitizer_start(g->fiber, low, static_cast<size_t>(top - low));
+}
+
+bool attach_stack(P* p, G* g) {
+  char* stack;
+  if (g->stack_class != default_stack_class()) {
+    stack = take_stack(g->stack_class);
+  } else {
+    if (p->stacks.count == 0) refill_stacks(p->stacks);
+    stack = p->stacks.pop();
+  }
+  if (stack == nullptr) return false;
+  adopt_stack(g, stack);
+  return true;
+}
+
+void schedule_loop(M* m) {
+  for (;;) {
+    bool inherits = false;
+    G* g = next_goroutine(m, inherits);
+    if (g == nullptr) return;
+    if (g->stack == nullptr && !attach_stack(m->p, g)) {
+      wait_for_stack(m, g);
+      continue;
+    }
+    begin_running(m, m->p, g, inherits);
+    switch_stacks(m, &m->g0, g, false);
+  }
+}
+
+}  // namespace gofer::internal

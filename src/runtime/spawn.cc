@@ -1,0 +1,141 @@
+// `go`: from a callable to a runnable goroutine. gofer/detail/spawn.h has the templates before it.
+#include <gofer/go.h>
+#include <gofer/wait_group.h>
+
+#include <cstring>
+#include <new>
+
+#include "runtime/queues.h"
+
+namespace gofer::detail {
+
+using namespace internal;
+
+namespace {
+
+G* take_record() {
+  M* m = enter();
+  if (m == nullptr) {
+    ensure_started();
+    return take_free_g();
+  }
+  P* p = m->p;
+  G* g = p->free_gs.pop();
+  if (g == nullptr && refill_free_gs(p->free_gs)) g = p->free_gs.pop();
+  leave(m);
+  return g;
+}
+
+void give_back_record(G* g) {
+  set_status(g, GStatus::idle, GStatus::dead);
+  put_free_g(g);
+}
+
+char* copy_name(std::string_view name) {
+  auto* copy = static_cast<char*>(std::malloc(name.size() + 1));
+  if (copy == nullptr) return nullptr;
+  std::memcpy(copy, name.data(), name.size());
+  copy[name.size()] = '\0';
+  return copy;
+}
+
+// What the options ask for, or false when it cannot be had.
+bool apply(G* g, const go_options& options) {
+  if (!stack_class_for(options.stack_size, g->stack_class)) return false;
+  if (!options.name.empty()) {
+    g->name = copy_name(options.name);
+    if (g->name == nullptr) return false;
+  }
+  if (g->stack_class == default_stack_class()) return true;
+  // Its address space was not reserved with the record: it gets its stack now.
+  char* stack = take_stack(g->stack_class);
+  if (stack == nullptr) {
+    std::free(g->name);
+    g->name = nullptr;
+    return false;
+  }
+  adopt_stack(g, stack);
+  return true;
+}
+
+}  // namespace
+
+void* new_goroutine(const go_options* options) {
+  G* g = take_record();
+  if (g == nullptr) throw std::bad_alloc();
+  set_status(g, GStatus::dead, GStatus::idle);
+  g->stack_class = default_stack_class();
+  g->is_main = false;
+  if (options != nullptr && !apply(g, *options)) {
+    give_back_record(g);
+    throw std::bad_alloc();
+  }
+  return g->closure;
+}
+
+void discard_goroutine(void* closure) noexcept {
+  G* g = g_of_closure(closure);
+  std::free(g->name);
+  g->name = nullptr;
+  if (g->stack != nullptr) {
+    sanitizer_end(g->fiber);
+    put_stack(g->stack, g->stack_class);
+    g->stack = nullptr;
+  }
+  give_back_record(g);
+}
+
+void start_goroutine(void* closure, void (*entry)(void*)) noexcept {
+  G* g = g_of_closure(closure);
+  g->entry = entry;
+  g->create_pc = reinterpret_cast<uintptr_t>(__builtin_return_address(0));
+  g->exceptions = ExceptionState{};
+  g->wait_reason = WaitReason::none;
+  M* m = enter();
+  if (m == nullptr) {
+    ensure_started();
+    g->id = sched.last_id.fetch_add(1, relaxed) + 1;
+    g->parent_id = 0;
+    sched.live.fetch_add(1, relaxed);
+    set_status(g, GStatus::idle, GStatus::runnable);
+    put_global(g);
+    wake_p();
+    return;
+  }
+  P* p = m->p;
+  if (p->next_id == p->last_id) {
+    p->next_id = sched.last_id.fetch_add(id_batch, relaxed) + 1;
+    p->last_id = p->next_id + id_batch;
+  }
+  g->id = p->next_id++;
+  g->parent_id = m->curg->id;
+  bump(p->live, int64_t{1});
+  set_status(g, GStatus::idle, GStatus::runnable);
+  put_local(p, g, true);
+  wake_p();
+  leave(m);
+}
+
+void run_main(void (*entry)(void*), void* arg) {
+  struct Main {
+    void (*entry)(void*);
+    void* arg;
+    wait_group* returned;
+  };
+  wait_group returned;
+  returned.add(1);
+  void* place = new_goroutine(nullptr);
+  ::new (place) Main{entry, arg, &returned};
+  g_of_closure(place)->is_main = true;
+  sched.runs.fetch_add(1, seq_cst);
+  start_goroutine(place, [](void* p) {
+    auto* self = static_cast<Main*>(p);
+    self->entry(self->arg);
+    // Not reached when goexit() ended it: run() does not return then, as in Go.
+    self->returned->done();
+  });
+  returned.wait();
+  sched.runs.fetch_sub(1, seq_cst);
+}
+
+}  // namespace gofer::detail

@@ -1,0 +1,83 @@
+// Stacks: large in address space, small in memory, reused while hot.
+//
+// C++ frames hold raw pointers, so a stack cannot be moved to grow as Go's do. Instead each is a
+// large range of which only the touched pages exist. Sizes are classes, powers of two from 128 KiB
+// on, the guard included; the default class is 1 MiB.
+//
+//  - Many stacks lie in one mapping (a slab); the guard at a stack's low end is a page-table marker
+//    that splits no mapping, so a million stacks need a handful of map entries. Where the kernel
+//    has no markers (before 6.13, or under mlockall), mprotect does it, decided call by call.
+//  - The guard is 64 KiB: sixteen pages cost no more than one, and a frame must be larger than that
+//    to step over it (and code built with -fstack-clash-protection never does).
+//  - Tops are coloured: shifted by up to 960 bytes, so that the hot frames of many goroutines do
+//    not fall into the same cache sets.
+//  - A free stack goes to its P's cache, newest first, and is warm when taken again. What overflows
+//    goes to a pool, without the pages below its uppermost 16 KiB; when more than 4,096 lie there,
+//    the oldest give back the rest.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/assert.h"
+
+namespace gofer::internal {
+
+/// The class c has stacks of smallest_stack << c bytes.
+enum class StackClass : uint8_t {};
+
+inline constexpr size_t stack_guard_size = 64 * 1024;
+inline constexpr size_t smallest_stack = 128 * 1024;
+inline constexpr int stack_classes = 14;  // up to 1 GiB
+
+constexpr size_t stack_size(StackClass c) { return smallest_stack << static_cast<int>(c); }
+
+/// The class for a wish of usable bytes (0: the default). False when it is too large.
+bool stack_class_for(size_t usable, StackClass& out);
+/// Set once, before the first stack is made.
+extern constinit StackClass the_default_stack_class;
+inline StackClass default_stack_class() { return the_default_stack_class; }
+void set_default_stack_size(size_t usable);
+
+enum class GuardKind : uint8_t { marker, mprotect, none };
+void set_guard_kind(GuardKind kind);
+
+/// The address where a stack begins to be used, 16-byte aligned and coloured.
+inline char* stack_top(char* stack, StackClass c) {
+  const size_t size = stack_size(c);
+  const size_t colour = (reinterpret_cast<uintptr_t>(stack) / size) % 16 * 64;
+  return stack + size - 64 - colour;
+}
+
+/// Free stacks of the default class at a P.
+struct StackCache {
+  static constexpr int high = 64;
+  static constexpr int batch = 16;
+  char* slot[high];
+  int count = 0;
+
+  char* pop() { return count == 0 ? nullptr : slot[--count]; }
+};
+
+/// Takes a batch from the pool, or makes new ones, into an empty cache. False: none to be had.
+bool refill_stacks(StackCache& cache);
+/// Moves all but `keep` stacks, the coldest first, to the pool.
+void drain_stacks(StackCache& cache, int keep);
+
+/// One stack of any class; nullptr when none is to be had.
+char* take_stack(StackClass c);
+void put_stack(char* stack, StackClass c);
+
+/// Makes sure of the address space for n more stacks of the default class.
+bool reserve_stacks(size_t n);
+
+/// True while some stack of the default class is with a goroutine, given how many lie in caches.
+bool any_stack_in_use(int in_caches);
+
+/// The guard's range of the stack that contains the address, for the overflow report.
+inline bool in_guard(const char* stack, uintptr_t address) {
+  const auto low = reinterpret_cast<uintptr_t>(stack);
+  return address >= low && address < low + stack_guard_size;
+}
+
+}  // namespace gofer::internal

@@ -1,0 +1,105 @@
+// The runtime's start, on first use, and its ends: exit and fork.
+//
+// Ends. When the process exits, nothing is scheduled any more; goroutines that compute go on like
+// detached threads. In the child of a fork there is one thread and whatever state the others left:
+// the runtime must not be used there, and the first entry says so.
+#include <pthread.h>
+
+#include <cstdlib>
+#include <new>
+#include <system_error>
+
+#include "os/cpu_count.h"
+#include "os/membarrier.h"
+#include "os/memory.h"
+#include "runtime/panic.h"
+#include "runtime/sched.h"
+
+extern "C" {
+thread_local constinit gofer::internal::M* gofer_current_m
+    __attribute__((tls_model("initial-exec"), visibility("hidden"))) = nullptr;
+}
+
+namespace gofer::internal {
+
+constinit Sched sched;
+
+namespace {
+
+void complain(const char* message) { warn("%s", message); }
+
+void on_exit() {
+  sched.exiting.store(true, seq_cst);
+  const int procs = sched.procs.load(relaxed);
+  for (int i = 0; i < procs; ++i) sched.all_ps[i].load(relaxed)->preempt.store(true, relaxed);
+}
+
+// The next entry is made to fail: a goroutine's because enter() compares with p_word, an ordinary
+// thread's because the runtime has to be started again.
+void on_fork_child() {
+  sched.forked.store(true, relaxed);
+  sched.started.store(false, relaxed);
+  if (M* m = current_m(); m != nullptr) m->p_word = ~uint64_t{0};
+}
+
+GuardKind guard_kind(DebugEnv::Guard guard) {
+  switch (guard) {
+    case DebugEnv::Guard::madvise:
+      return GuardKind::marker;
+    case DebugEnv::Guard::mprotect:
+      return GuardKind::mprotect;
+    case DebugEnv::Guard::none:
+      return GuardKind::none;
+  }
+  return GuardKind::marker;
+}
+
+void read_environment() {
+  const DebugEnv env = parse_debug_env(getenv("GOFER_DEBUG"), getenv("GOMAXPROCS"),
+                                       getenv("GOFER_STACK_SIZE"), complain);
+  sched.gm = env.model_gm;
+  sched.idle_ns = env.idle_ms * 1'000'000;
+  set_guard_kind(guard_kind(env.guard));
+  if (env.stack_size != 0) set_default_stack_size(env.stack_size);
+  const int procs = env.gomaxprocs != 0 ? env.gomaxprocs : default_gomaxprocs();
+  LockGuard guard(sched.lock);
+  const int got = resize_ps(procs < max_procs ? procs : max_procs);
+  for (int i = got - 1; i >= 0; --i) put_idle_p(sched.all_ps[i].load(relaxed));
+}
+
+// Once; what it does again after a failed start does no harm.
+void prepare() {
+  static bool prepared = false;
+  if (prepared) return;
+  constexpr size_t table = (PWord::max_owner + 1) * sizeof(atomic<M*>);
+  sched.m_table = static_cast<atomic<M*>*>(os::reserve(table));
+  if (sched.m_table == nullptr) throw std::bad_alloc();
+  sched.has_membarrier = os::membarrier_register();
+  read_environment();
+  if (sched.procs.load(relaxed) == 0) throw std::bad_alloc();
+  install_reports();
+  std::atexit(on_exit);
+  pthread_atfork(nullptr, nullptr, on_fork_child);
+  prepared = true;
+}
+
+}  // namespace
+
+void start_runtime() {
+  if (sched.forked.load(relaxed)) used_after_fork();
+  static constinit Lock starting{LockRank::world};
+  LockGuard guard(starting);
+  if (sched.started.load(relaxed)) return;
+  prepare();
+  if (const int error = start_first_m(); error != 0) {
+    throw std::system_error(error, std::generic_category(), "gofer: cannot start a thread");
+  }
+  sched.started.store(true, release);
+}
+
+void used_after_fork() {
+  warn("the runtime was used in the child of a fork(): only exec and _exit are allowed there");
+  std::abort();
+}
+
+}  // namespace gofer::internal

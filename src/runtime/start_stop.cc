@@ -1,0 +1,366 @@
+// Ms and Ps coming together and parting: wake, start, idle, lock to a goroutine, end.
+//
+// Waking a sleeping thread costs microseconds to the waker and tens of them until it runs, so it
+// happens only when a P is idle and nobody is looking for work already (wake_p). An M that goes
+// idle sleeps on its own note; idle Ms beyond a small reserve end after a while.
+#include <cxxabi.h>
+#include <signal.h>
+
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+#include "os/memory.h"
+#include "os/thread.h"
+#include "runtime/panic.h"
+#include "runtime/sched.h"
+#include "runtime/signal_stack.h"
+
+namespace gofer::internal {
+namespace {
+
+constexpr int64_t ms_to_ns = 1'000'000;
+constexpr int64_t thread_retry_ns = 10 * ms_to_ns;
+constexpr int64_t first_deadlock_look_ns = 10 * ms_to_ns;
+constexpr int64_t last_deadlock_look_ns = 10'000 * ms_to_ns;
+
+// The functions with "locked" in their names need the scheduler's lock.
+
+M* take_idle_m_locked() {
+  M* m = sched.idle_ms;
+  if (m != nullptr) remove_idle_m_locked(m);
+  return m;
+}
+
+void put_idle_m_locked(M* m) {
+  m->on_idle_list = true;
+  m->back_link = nullptr;
+  m->link = sched.idle_ms;
+  if (m->link != nullptr) m->link->back_link = m;
+  sched.idle_ms = m;
+  ++sched.idle_m_count;
+}
+
+bool all_idle_locked() { return sched.idle_m_count + sched.idle_locked_ms == sched.ms; }
+
+// A record for one more thread; nullptr without memory for it.
+M* new_m_locked() {
+  M* m = sched.free_ms;
+  if (m != nullptr) {
+    sched.free_ms = m->link;
+    const uint32_t id = m->id;
+    m = ::new (m) M;
+    m->id = id;
+  } else {
+    void* memory = os::reserve((sizeof(M) + os::page_size - 1) & ~(os::page_size - 1));
+    if (memory == nullptr || sched.last_m_id == PWord::max_owner) return nullptr;
+    m = ::new (memory) M;
+    m->id = ++sched.last_m_id;
+    sched.m_table[m->id].store(m, release);
+  }
+  ++sched.ms;
+  return m;
+}
+
+void free_m_locked(M* m) {
+  --sched.ms;
+  m->link = sched.free_ms;
+  sched.free_ms = m;
+}
+
+void check_thread_limit_locked() {
+  if (sched.ms < sched.max_ms) return;
+  const int limit = sched.max_ms;
+  sched.lock.unlock();
+  fatal_thread_limit(limit);
+}
+
+// No thread to be had: the work goes on with those that are there.
+void thread_failed(M* m, P* p, bool spinning, int error) {
+  {
+    LockGuard guard(sched.lock);
+    free_m_locked(m);
+    sched.no_thread_until_ns = os::now_ns() + thread_retry_ns;
+    if (spinning) sched.spinning_ms.fetch_sub(1, seq_cst);
+    put_unused_p(p);
+  }
+  static constinit atomic<bool> said{false};
+  if (!said.exchange(true, relaxed)) {
+    warn("cannot start one more thread (%s): going on with fewer", std::strerror(error));
+  }
+}
+
+// The idle M m sleeps until it gets a P. False: it slept too long, and is no longer on the list.
+bool sleep_idle(M* m, bool watch) {
+  const int64_t start = os::now_ns();
+  int64_t look_ns = first_deadlock_look_ns;
+  bool scavenged = false;
+  for (;;) {
+    int64_t timeout = scavenged ? -1 : sched.idle_ns;
+    if (watch && (timeout < 0 || look_ns < timeout)) timeout = look_ns;
+    if (m->note.wait(timeout)) return true;
+    if (!scavenged && os::now_ns() - start >= sched.idle_ns) {
+      scavenged = true;
+      collect_idle_stacks();
+    }
+    {
+      LockGuard guard(sched.lock);
+      if (scavenged && m->on_idle_list && sched.idle_m_count > idle_ms_reserve) {
+        remove_idle_m_locked(m);
+        return false;
+      }
+      watch = sched.runs.load(relaxed) != 0 && all_idle_locked();
+    }
+    if (watch) {
+      check_deadlock();
+      look_ns = look_ns * 2 < last_deadlock_look_ns ? look_ns * 2 : last_deadlock_look_ns;
+    }
+  }
+}
+
+bool wait_on_idle_list(M* m, bool watch) {
+  if (!sleep_idle(m, watch)) return false;
+  acquire_p(m, m->next_p);
+  m->next_p = nullptr;
+  return true;
+}
+
+void* m_main(void* arg) {
+  M* m = static_cast<M*>(arg);
+  gofer_current_m = m;
+  m->tid = os::thread_id();
+  m->exceptions = reinterpret_cast<ExceptionState*>(abi::__cxa_get_globals());
+  sanitizer_adopt_thread(m->g0.fiber);
+  SignalStack signal_stack;
+  if (!m->starts_idle) {
+    acquire_p(m, m->next_p);
+    m->next_p = nullptr;
+    schedule_loop(m);
+  } else if (wait_on_idle_list(m, false)) {
+    schedule_loop(m);
+  }
+  // From here on it is an ordinary thread that runs its thread_local destructors.
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, nullptr);
+  gofer_current_m = nullptr;
+  LockGuard guard(sched.lock);
+  free_m_locked(m);
+  return nullptr;
+}
+
+}  // namespace
+
+void remove_idle_m_locked(M* m) {
+  m->on_idle_list = false;
+  if (m->back_link != nullptr) {
+    m->back_link->link = m->link;
+  } else {
+    sched.idle_ms = m->link;
+  }
+  if (m->link != nullptr) m->link->back_link = m->back_link;
+  --sched.idle_m_count;
+}
+
+void acquire_p(M* m, P* p) {
+  const PWord old(p->word.load(relaxed));
+  const PWord word = PWord::make(m->id, old.generation() + 1, PWordState::running);
+  m->p = p;
+  m->p_word = word.bits();
+  p->status.store(PStatus::running, relaxed);
+  p->word.store(word.bits(), release);
+}
+
+P* release_p(M* m) {
+  P* p = m->p;
+  m->p = nullptr;
+  disown_p(p);
+  return p;
+}
+
+void disown_p(P* p) {
+  const PWord old(p->word.load(relaxed));
+  p->word.store(PWord::make(0, old.generation() + 1, PWordState::none).bits(), release);
+}
+
+void put_idle_p(P* p) {
+  p->status.store(PStatus::idle, relaxed);
+  p->link = sched.idle_ps;
+  sched.idle_ps = p;
+  sched.idle_p_count.fetch_add(1, seq_cst);
+}
+
+P* take_idle_p() {
+  P* p = sched.idle_ps;
+  if (p == nullptr) return nullptr;
+  sched.idle_ps = p->link;
+  p->link = nullptr;
+  sched.idle_p_count.fetch_sub(1, seq_cst);
+  return p;
+}
+
+void put_unused_p(P* p) {
+  if (!sched.stopping.load(relaxed)) {
+    put_idle_p(p);
+    return;
+  }
+  p->status.store(PStatus::gcstop, relaxed);
+  if (--sched.stop_wait == 0) sched.stopped.signal();
+}
+
+// The order of the loads matters; find_runnable.cc tells why. need_spinning is for an M that is not
+// allowed to spin and gives up its P between our look at the idle Ps and its own look at the
+// queues: it puts the P on the idle list and then reads need_spinning; we set it and then read the
+// idle count; one of us sees the other.
+void wake_p() {
+  if (sched.spinning_ms.load(seq_cst) != 0) return;
+  if (sched.need_spinning.load(seq_cst) == 0) sched.need_spinning.store(1, seq_cst);
+  if (sched.idle_p_count.load(seq_cst) == 0) return;
+  int32_t nobody = 0;
+  if (!sched.spinning_ms.compare_exchange_strong(nobody, 1, seq_cst)) return;
+  sched.lock.lock();
+  P* p = take_idle_p();
+  if (p == nullptr) {
+    // Under the lock: whoever relied on our count until now has work in the global queue, and the M
+    // that holds the missing P looks there, under this lock, before it gives the P up.
+    sched.spinning_ms.fetch_sub(1, seq_cst);
+    sched.lock.unlock();
+    return;
+  }
+  sched.need_spinning.store(0, seq_cst);
+  start_m(p, true);
+}
+
+void start_m(P* p, bool spinning) {
+  M* m = take_idle_m_locked();
+  if (m != nullptr) {
+    m->next_p = p;
+    m->spinning = spinning;
+    sched.lock.unlock();
+    m->note.signal();
+    return;
+  }
+  const bool hopeless = sched.no_thread_until_ns != 0 && os::now_ns() < sched.no_thread_until_ns;
+  if (!hopeless) {
+    check_thread_limit_locked();
+    m = new_m_locked();
+  }
+  if (m == nullptr) {
+    if (spinning) sched.spinning_ms.fetch_sub(1, seq_cst);
+    put_unused_p(p);
+    sched.lock.unlock();
+    return;
+  }
+  m->next_p = p;
+  m->spinning = spinning;
+  sched.lock.unlock();
+  if (const int error = os::start_thread(m_main, m); error != 0) {
+    thread_failed(m, p, spinning, error);
+  }
+}
+
+int start_first_m() {
+  sched.lock.lock();
+  M* m = new_m_locked();
+  if (m != nullptr) {
+    // On the list at once: the first `go` shall find it there and start no second one.
+    m->starts_idle = true;
+    put_idle_m_locked(m);
+  }
+  sched.lock.unlock();
+  if (m == nullptr) return ENOMEM;
+  const int error = os::start_thread(m_main, m);
+  if (error != 0) {
+    LockGuard guard(sched.lock);
+    remove_idle_m_locked(m);
+    free_m_locked(m);
+  }
+  return error;
+}
+
+bool stop_m(M* m) {
+  sched.lock.lock();
+  put_idle_m_locked(m);
+  const bool watch = sched.runs.load(relaxed) != 0 && all_idle_locked();
+  sched.lock.unlock();
+  return wait_on_idle_list(m, watch);
+}
+
+void hand_off(P* p) {
+  sched.lock.lock();
+  const bool stopping = sched.stopping.load(relaxed);
+  if (!stopping && (!p->queue.empty() || sched.queue.count() != 0)) {
+    start_m(p, false);
+    return;
+  }
+  // Nobody looks for work and no P is idle: this one should.
+  int32_t nobody = 0;
+  if (!stopping && sched.idle_p_count.load(relaxed) == 0 &&
+      sched.spinning_ms.compare_exchange_strong(nobody, 1, seq_cst)) {
+    sched.need_spinning.store(0, seq_cst);
+    start_m(p, true);
+    return;
+  }
+  disown_p(p);
+  put_unused_p(p);
+  sched.lock.unlock();
+}
+
+void end_m(M* m) { hand_off(release_p(m)); }
+
+void wait_for_p(M* m) {
+  sched.lock.lock();
+  ++sched.idle_locked_ms;
+  bool watch = sched.runs.load(relaxed) != 0 && all_idle_locked();
+  sched.lock.unlock();
+  int64_t look_ns = first_deadlock_look_ns;
+  while (!m->note.wait(watch ? look_ns : -1)) {
+    check_deadlock();
+    look_ns = look_ns * 2 < last_deadlock_look_ns ? look_ns * 2 : last_deadlock_look_ns;
+  }
+  acquire_p(m, m->next_p);
+  m->next_p = nullptr;
+}
+
+void stop_locked_m(M* m) {
+  if (m->p != nullptr) hand_off(release_p(m));
+  wait_for_p(m);
+}
+
+void start_locked_m(M* m, G* g) {
+  M* owner = g->locked_m;
+  P* p = release_p(m);
+  {
+    LockGuard guard(sched.lock);
+    --sched.idle_locked_ms;
+  }
+  owner->next_p = p;
+  owner->note.signal();
+}
+
+bool stop_for_world(M* m) {
+  sched.lock.lock();
+  if (!sched.stopping.load(relaxed)) {
+    sched.lock.unlock();
+    return true;
+  }
+  if (m->spinning) {
+    m->spinning = false;
+    sched.spinning_ms.fetch_sub(1, seq_cst);
+  }
+  put_unused_p(release_p(m));
+  sched.lock.unlock();
+  return stop_m(m);
+}
+
+int collect_idle_stacks() {
+  int collected = 0;
+  LockGuard guard(sched.lock);
+  for (P* p = sched.idle_ps; p != nullptr; p = p->link) {
+    collected += p->stacks.count;
+    drain_stacks(p->stacks, 0);
+  }
+  return collected;
+}
+
+}  // namespace gofer::internal

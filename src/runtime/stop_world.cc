@@ -1,0 +1,205 @@
+// Stop the world, and gomaxprocs(n) by it.
+//
+// The world is stopped when nobody but the stopper touches a P. That does not need every goroutine
+// to stop: an M that computes or blocks outside of the runtime loses its P by the P word (p_word.h)
+// within microseconds, and only notices at its next entry, if it does not get the P back before. An
+// M inside the runtime comes to the scheduler or leaves the runtime soon; idle Ps are taken under
+// the lock. Without membarrier there is only the waiting for goroutines to call the runtime.
+#include <gofer/go.h>
+
+#include <new>
+
+#include "os/cpu_count.h"
+#include "os/membarrier.h"
+#include "os/memory.h"
+#include "runtime/panic.h"
+#include "runtime/sched.h"
+
+namespace gofer::internal {
+namespace {
+
+constexpr int64_t retry_ns = 100'000;
+
+// Outside of the runtime, because who waits for the world must not keep it from stopping.
+void lock_world() {
+  if (current_m() == nullptr) {
+    sched.world.lock();
+    return;
+  }
+  while (!sched.world.try_lock()) yield();
+}
+
+// Takes the Ps of all Ms outside of the runtime; one membarrier serves them all.
+void take_running_ps() {
+  if (!sched.has_membarrier) return;
+  static constinit PWord words[max_procs] = {};  // guarded by sched.world
+  const int procs = sched.procs.load(relaxed);
+  bool any = false;
+  for (int i = 0; i < procs; ++i) {
+    words[i] = begin_take(sched.all_ps[i].load(relaxed));
+    any = any || words[i] != PWord();
+  }
+  if (!any) return;
+  os::membarrier();
+  LockGuard guard(sched.lock);
+  for (int i = 0; i < procs; ++i) {
+    if (words[i] == PWord()) continue;
+    P* p = sched.all_ps[i].load(relaxed);
+    if (!finish_take(p, words[i])) continue;
+    p->taken_from = sched.m_table[words[i].owner()].load(relaxed);
+    p->status.store(PStatus::gcstop, relaxed);
+    --sched.stop_wait;
+  }
+}
+
+// Needs the lock. The M has not noticed that it lost its P: it has it again, as it was.
+bool give_back(P* p) {
+  M* m = p->taken_from;
+  p->taken_from = nullptr;
+  if (m == nullptr || m->p != p) return false;
+  uint64_t lost = PWord(m->p_word).with(PWordState::lost).bits();
+  if (!p->word.compare_exchange_strong(lost, m->p_word, acq_rel)) return false;
+  p->status.store(PStatus::running, relaxed);
+  return true;
+}
+
+P* new_p(int id) {
+  void* memory = os::reserve((sizeof(P) + os::page_size - 1) & ~(os::page_size - 1));
+  if (memory == nullptr) return nullptr;
+  P* p = ::new (memory) P;
+  p->id = static_cast<uint32_t>(id);
+  p->random = static_cast<uint32_t>(id + 1) * 0x9e3779b9u;
+  return p;
+}
+
+// The lock is held. What the P had goes to the global places.
+void retire_p(P* p) {
+  drain_local_locked(p);
+  drain_free_gs(p->free_gs, 0);
+  drain_stacks(p->stacks, 0);
+  sched.live.fetch_add(p->live.load(relaxed), relaxed);
+  p->live.store(0, relaxed);
+  p->taken_from = nullptr;
+  p->status.store(PStatus::dead, relaxed);
+  disown_p(p);
+}
+
+// The caller's own P may be among the retired.
+void keep_a_p(M* m) {
+  if (m == nullptr || m->p->id < static_cast<uint32_t>(sched.procs.load(relaxed))) return;
+  P* first = sched.all_ps[0].load(relaxed);
+  first->taken_from = nullptr;
+  acquire_p(m, first);
+}
+
+}  // namespace
+
+M* stop_the_world() {
+  lock_world();
+  M* m = enter();
+  sched.lock.lock();
+  const int procs = sched.procs.load(relaxed);
+  sched.stop_wait = procs;
+  sched.stopping.store(true, seq_cst);
+  for (int i = 0; i < procs; ++i) sched.all_ps[i].load(relaxed)->preempt.store(true, relaxed);
+  if (m != nullptr) {
+    m->p->status.store(PStatus::gcstop, relaxed);
+    --sched.stop_wait;
+  }
+  while (P* p = take_idle_p()) {
+    disown_p(p);
+    p->status.store(PStatus::gcstop, relaxed);
+    --sched.stop_wait;
+  }
+  bool stopped = sched.stop_wait == 0;
+  sched.lock.unlock();
+  while (!stopped) {
+    take_running_ps();
+    sched.lock.lock();
+    stopped = sched.stop_wait == 0;
+    sched.lock.unlock();
+    if (!stopped) sched.stopped.wait(retry_ns);
+  }
+  return m;
+}
+
+void start_the_world(M* m) {
+  sched.lock.lock();
+  sched.stopping.store(false, seq_cst);
+  P* with_work = nullptr;
+  for (int i = sched.procs.load(relaxed) - 1; i >= 0; --i) {
+    P* p = sched.all_ps[i].load(relaxed);
+    p->preempt.store(false, relaxed);
+    if (m != nullptr && m->p == p) {
+      p->status.store(PStatus::running, relaxed);
+    } else if (!give_back(p)) {
+      disown_p(p);
+      if (p->queue.empty()) {
+        put_idle_p(p);
+      } else {
+        p->link = with_work;
+        with_work = p;
+      }
+    }
+  }
+  while (with_work != nullptr) {
+    P* p = with_work;
+    with_work = p->link;
+    p->link = nullptr;
+    start_m(p, false);  // releases the lock
+    sched.lock.lock();
+  }
+  sched.lock.unlock();
+  wake_p();
+  sched.world.unlock();
+  if (m != nullptr) leave(m);
+}
+
+int resize_ps(int n) {
+  const int old = sched.procs.load(relaxed);
+  for (int i = 0; i < n; ++i) {
+    P* p = sched.all_ps[i].load(relaxed);
+    if (p == nullptr) {
+      p = new_p(i);
+      if (p == nullptr) {
+        n = i;
+        break;
+      }
+      sched.all_ps[i].store(p, release);
+    }
+    if (i >= old) p->status.store(PStatus::gcstop, relaxed);
+  }
+  for (int i = n; i < old; ++i) retire_p(sched.all_ps[i].load(relaxed));
+  sched.procs.store(n, release);
+  return n;
+}
+
+}  // namespace gofer::internal
+
+namespace gofer {
+
+using namespace internal;
+
+int gomaxprocs(int n) {
+  ensure_started();
+  if (n <= 0) return sched.procs.load(relaxed);
+  if (n > max_procs) {
+    warn("gomaxprocs(%d): %d at most", n, max_procs);
+    n = max_procs;
+  }
+  M* m = stop_the_world();
+  const int old = sched.procs.load(relaxed);
+  if (n != old) {
+    sched.lock.lock();
+    const int got = resize_ps(n);
+    keep_a_p(m);
+    sched.lock.unlock();
+    if (got != n) warn("gomaxprocs(%d): memory for %d only", n, got);
+  }
+  start_the_world(m);
+  return old;
+}
+
+int num_cpu() { return internal::num_cpu(); }
+
+}  // namespace gofer

@@ -1,0 +1,191 @@
+// From goroutine to goroutine: yield, park, ready, the end of one.
+//
+// The hot path goes from one goroutine's stack directly to the next one's, without a detour over
+// g0. That is allowed while neither is locked to a thread and the P's budget lasts: 61 switches,
+// inherited slices included, else two goroutines that wake each other would starve the global queue
+// for ever. A goroutine that ends gives its stack to the next one if that has none yet: then there
+// is not even a switch, the stack just starts anew.
+#include "runtime/switch.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+
+namespace gofer::internal {
+namespace {
+
+// A stack for a goroutine that runs for the first time, if the P has one at hand.
+bool attach_cached_stack(P* p, G* g) {
+  if (g->stack_class != default_stack_class()) return false;
+  char* stack = p->stacks.pop();
+  if (stack == nullptr) return false;
+  adopt_stack(g, stack);
+  return true;
+}
+
+// The next goroutine for a direct switch, or nullptr: go over g0. One that was taken from the
+// queue but cannot be switched to directly is left in m->handed.
+G* next_directly(M* m, P* p, G* g) {
+  if (g->locked_m != nullptr || p->budget <= 0 || p->preempt.load(relaxed)) return nullptr;
+  bool inherits;
+  G* next = take_local(p, inherits);
+  if (next == nullptr) return nullptr;
+  if (next->locked_m != nullptr || (next->stack == nullptr && !attach_cached_stack(p, next)))
+      [[unlikely]] {
+    m->handed = next;
+    m->handed_inherits = inherits;
+    return nullptr;
+  }
+  begin_running(m, p, next, inherits);
+  return next;
+}
+
+G* to_g0(M* m) {
+  m->curg = nullptr;
+  return &m->g0;
+}
+
+void commit_yield(M* m, G* g) {
+  g->m.store(nullptr, relaxed);
+  set_status(g, GStatus::running, GStatus::runnable);
+  put_local(m->p, g, false);
+  // A hint, without a fence: this P will run it in any case.
+  if (sched.idle_p_count.load(relaxed) != 0) wake_p();
+}
+
+void commit_park(M* m, G* g) {
+  auto unlock = m->unlock;
+  g->m.store(nullptr, relaxed);
+  set_status(g, GStatus::running, GStatus::waiting);
+  if (unlock(g, m->unlock_arg)) return;  // g may run elsewhere by now
+  set_status(g, GStatus::waiting, GStatus::runnable);
+  put_local(m->p, g, true);
+}
+
+void bury(P* p, G* g) {
+  g->m.store(nullptr, relaxed);
+  set_status(g, GStatus::running, GStatus::dead);
+  p->free_gs.push(g);
+  if (p->free_gs.count() >= g_free_high) drain_free_gs(p->free_gs, g_free_high - g_free_batch);
+}
+
+void commit_end(M* m, G* g) {
+  P* p = m->p;
+  sanitizer_end(g->fiber);
+  char* stack = g->stack;
+  g->stack = nullptr;
+  if (g->stack_class != default_stack_class()) {
+    put_stack(stack, g->stack_class);
+  } else {
+    if (p->stacks.count == StackCache::high) drain_stacks(p->stacks, StackCache::high / 2);
+    p->stacks.slot[p->stacks.count++] = stack;
+  }
+  bury(p, g);
+}
+
+}  // namespace
+
+void switch_away(M* m, CommitFn commit) {
+  G* g = m->curg;
+  m->commit = commit;
+  m->left = g;
+  G* next = next_directly(m, m->p, g);
+  if (next == nullptr) next = to_g0(m);
+  switch_stacks(m, g, next, false);
+}
+
+void yield_goroutine(M* m) {
+  P* p = m->p;
+  // Nobody else to run: nothing to do. (The world, if it waits, is seen by the flag.)
+  if (!p->queue.has_next() && p->queue.size() == 0 && sched.queue_size.load(relaxed) == 0 &&
+      !p->preempt.load(relaxed)) {
+    return;
+  }
+  switch_away(m, commit_yield);
+}
+
+void park(M* m, WaitReason reason, bool (*unlock)(G* g, void* arg), void* arg) {
+  m->curg->wait_reason = reason;
+  m->unlock = unlock;
+  m->unlock_arg = arg;
+  switch_away(m, commit_park);
+}
+
+void ready(M* m, G* g) {
+  set_status(g, GStatus::waiting, GStatus::runnable);
+  if (m != nullptr) {
+    put_local(m->p, g, true);
+  } else {
+    put_global(g);
+  }
+  wake_p();
+}
+
+namespace {
+
+[[noreturn]] void end_goroutine(M* m) {
+  G* g = m->curg;
+  P* p = m->p;
+  bump(p->live, int64_t{-1});
+  if (g->locked_m != nullptr) {
+    // As in Go: who locks a thread and does not unlock it has changed the thread for himself.
+    g->locked_m = nullptr;
+    g->locks = 0;
+    m->locked_g = nullptr;
+    m->ends = true;
+    p->preempt.store(true, relaxed);
+  }
+  *m->exceptions = ExceptionState{};
+  sanitizer_forget_stack(__builtin_frame_address(0),
+                         static_cast<size_t>(stack_top(g->stack, g->stack_class) -
+                                             static_cast<char*>(__builtin_frame_address(0))));
+  m->commit = commit_end;
+  m->left = g;
+  if (p->budget > 0 && !p->preempt.load(relaxed)) {
+    bool inherits;
+    G* next = take_local(p, inherits);
+    if (next != nullptr && next->locked_m == nullptr) {
+      if (!sanitizers_enabled && next->stack == nullptr && next->stack_class == g->stack_class) {
+        m->commit = nullptr;
+        next->stack = g->stack;
+        g->stack = nullptr;
+        bury(p, g);
+        begin_running(m, p, next, inherits);
+        arch::gofer_restart(stack_top(next->stack, next->stack_class), m);
+      }
+      if (next->stack != nullptr || attach_cached_stack(p, next)) {
+        begin_running(m, p, next, inherits);
+        switch_stacks(m, g, next, true);
+        __builtin_unreachable();
+      }
+    }
+    m->handed = next;
+    m->handed_inherits = inherits;
+  }
+  switch_stacks(m, g, to_g0(m), true);
+  __builtin_unreachable();
+}
+
+}  // namespace
+
+void finish_goroutine() {
+  if (sched.forked.load(relaxed)) [[unlikely]]
+    _exit(0);
+  G* g = current_m()->curg;
+  std::free(g->name);
+  g->name = nullptr;
+  end_goroutine(enter());
+}
+
+}  // namespace gofer::internal
+
+extern "C" void gofer_main(gofer::internal::M* m) {
+  using namespace gofer::internal;
+  G* g = m->curg;
+  if constexpr (sanitizers_enabled) sanitizer_after_switch(g->fiber, &m->came_from->fiber);
+  run_commit(m);
+  bump(m->p->started);
+  leave(m);
+  g->entry(g->closure);
+  finish_goroutine();
+}

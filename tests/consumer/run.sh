@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# run.sh <name>: one test of the installed package; CMakeLists.txt beside this file lists them and sets the
+# environment. "prefix" installs into an empty folder and moves it, so that whatever remembers the first place breaks.
+set -euo pipefail
+
+here=$GOFER_SOURCE/tests/consumer
+prefix=$GOFER_WORK/prefix
+folder=$GOFER_WORK/$1
+
+build_with_cmake() {  # build_with_cmake <project> <options…>
+  local project=$1; shift
+  "$GOFER_CMAKE" -G Ninja -S "$here/$project" -B "$folder" "$@"
+  "$GOFER_CMAKE" --build "$folder" --target consumer
+  "$folder/consumer"
+}
+
+is_shared() { readelf -d "$1" | grep 'NEEDED.*libgofer\.so\.0'; }
+is_static() { if is_shared "$1"; then return 1; fi; }
+
+rm -rf "$folder"
+mkdir -p "$folder"
+cd "$folder"
+export PKG_CONFIG_PATH=$prefix/$GOFER_LIBDIR/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}
+
+case $1 in
+  prefix)
+    rm -rf "$GOFER_WORK/staged"
+    "$GOFER_CMAKE" --install "$GOFER_BUILD" --prefix "$GOFER_WORK/staged"
+    rm -rf "$prefix"
+    mv "$GOFER_WORK/staged" "$prefix"
+    if grep -rIl "$GOFER_SOURCE" "$prefix"; then
+      echo "the files above name the source tree" >&2
+      exit 1
+    fi ;;
+  find_package.static)
+    build_with_cmake find_package -DCMAKE_PREFIX_PATH="$prefix"
+    is_static "$folder/consumer" ;;
+  find_package.shared)
+    build_with_cmake find_package -DCMAKE_PREFIX_PATH="$prefix" -DBUILD_SHARED_LIBS=ON
+    is_shared "$folder/consumer" ;;
+  pkg_config.static)
+    libs=$(pkg-config --static --libs gofer)
+    # shellcheck disable=SC2046,SC2086
+    "$CXX" -std=c++20 $(pkg-config --cflags gofer) "$here/consumer.cc" -o consumer \
+      ${libs/-lgofer/-l:libgofer.a}
+    is_static consumer
+    ./consumer ;;
+  pkg_config.shared)
+    # shellcheck disable=SC2046
+    "$CXX" -std=c++20 $(pkg-config --cflags gofer) "$here/consumer.cc" -o consumer \
+      $(pkg-config --libs gofer)
+    is_shared consumer
+    LD_LIBRARY_PATH=$prefix/$GOFER_LIBDIR ./consumer ;;
+  add_subdirectory)
+    build_with_cmake add_subdirectory -DGOFER_SOURCE="$GOFER_SOURCE" -DCMAKE_ASM_COMPILER="$ASM"
+    is_static "$folder/consumer"
+    build_with_cmake add_subdirectory -DBUILD_SHARED_LIBS=ON
+    is_shared "$folder/consumer" ;;
+  *)
+    echo "run.sh: unknown test '$1'" >&2
+    exit 2 ;;
+esac

@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""Checks of the source tree that no compiler makes. Prints one line per finding; status 1 if there is any.
+
+  - every public header compiles alone, without warnings;
+  - every header is included by somebody (sources are found by the build, so they cannot be forgotten);
+  - no file of the library is longer than MAX_LINES;
+  - no tabs and no line over MAX_COLUMNS in C++ sources, and clang-format (if installed) has nothing to change;
+  - relative links in Markdown files lead to something;
+  - no text names a path that exists on one machine only.
+"""
+
+import argparse
+import concurrent.futures
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+MAX_LINES = 600
+MAX_COLUMNS = 100
+SKIPPED_FOLDERS = {".git", "build", ".cache", "__pycache__"}
+CXX_SUFFIXES = {".h", ".cc"}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', re.MULTILINE)
+FENCED_CODE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
+INLINE_CODE = re.compile(r"`[^`\n]*`")
+MARKDOWN_LINK = re.compile(r"\[[^\]]*\]\(\s*<?([^)\s>]+)>?[^)]*\)|^\s*\[[^\]]+\]:\s+(\S+)", re.MULTILINE)
+MACHINE_PATH = re.compile(r"(?<![\w.~/})-])/(?:work|root|home/\w+)(?![\w-])")
+
+
+def tree_files(source):
+    """All files that git would track; without git, all but build output."""
+    git = subprocess.run(["git", "-C", source, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                         capture_output=True, text=True) if shutil.which("git") else None
+    if git and git.returncode == 0 and git.stdout:
+        names = [n for n in git.stdout.split("\0") if n]
+    else:
+        names = []
+        for folder, subfolders, files in os.walk(source):
+            subfolders[:] = [d for d in subfolders if d not in SKIPPED_FOLDERS]
+            names += [os.path.relpath(os.path.join(folder, f), source) for f in files]
+    return sorted(Path(n) for n in names if (source / n).is_file())
+
+
+def read_text(path):
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return None  # not text
+
+
+def line_of(text, offset):
+    return text.count("\n", 0, offset) + 1
+
+
+def check_headers_alone(source, files, cxx):
+    """Compiles a file with nothing in it but the header, twice, so that a missing include guard shows."""
+    def compile_one(path):
+        name = path.relative_to("include")
+        result = subprocess.run(
+            [cxx, "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", f"-I{source}/include", "-x", "c++", "-"],
+            input=f"#include <{name}>\n#include <{name}>\n", capture_output=True, text=True)
+        return [] if result.returncode == 0 else [f"{path}: does not compile alone:\n{result.stderr}"]
+
+    headers = [p for p in files if p.parts[0] == "include" and p.suffix == ".h"]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        return [f for found in pool.map(compile_one, headers) for f in found]
+
+
+def check_headers_used(texts):
+    """A header counts as used if another file includes a path that ends in its name, folder by folder."""
+    included = {}
+    for path, text in texts.items():
+        for name in INCLUDE.findall(text):
+            included.setdefault(Path(name).name, []).append((path, Path(name).parts))
+    for path in texts:
+        if path.suffix != ".h" or path.parts[0] not in ("include", "src", "tests", "tools"):
+            continue
+        if not any(user != path and path.parts[-len(parts):] == parts
+                   for user, parts in included.get(path.name, [])):
+            yield f"{path}: no file includes it"
+
+
+def check_text(texts):
+    for path, text in texts.items():
+        if path.parts[0] in ("src", "include") and text.count("\n") > MAX_LINES:
+            yield f"{path}: {text.count(chr(10))} lines; the limit is {MAX_LINES}"
+        if path.suffix in CXX_SUFFIXES and "\t" in text:
+            yield f"{path}:{line_of(text, text.index(chr(9)))}: tab character"
+        if path.suffix in CXX_SUFFIXES:
+            for number, line in enumerate(text.split("\n"), 1):
+                if len(line) > MAX_COLUMNS and "://" not in line:
+                    yield f"{path}:{number}: {len(line)} columns; the limit is {MAX_COLUMNS}"
+        for match in MACHINE_PATH.finditer(text):
+            yield f"{path}:{line_of(text, match.start())}: path of one machine: {match.group()}"
+
+
+def check_links(source, texts):
+    for path, text in texts.items():
+        if path.suffix != ".md":
+            continue
+        blank = lambda match: re.sub(r"[^\n]", " ", match.group())  # keeps the line numbers
+        prose = INLINE_CODE.sub(blank, FENCED_CODE.sub(blank, text))
+        for match in MARKDOWN_LINK.finditer(prose):
+            target = (match.group(1) or match.group(2)).split("#")[0]
+            if not target or re.match(r"[a-z][a-z0-9+.-]*:", target, re.IGNORECASE):
+                continue
+            if not (source / path.parent / target).exists():
+                yield f"{path}:{line_of(text, match.start())}: link to nowhere: {target}"
+
+
+def check_format(source, files):
+    sources = [str(p) for p in files if p.suffix in CXX_SUFFIXES]
+    if not sources or not shutil.which("clang-format"):
+        return []
+    result = subprocess.run(["clang-format", "--dry-run", "-Werror", *sources],
+                            cwd=source, capture_output=True, text=True)
+    return [line for line in result.stderr.splitlines() if " error: " in line]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--source", type=Path, default=Path(__file__).resolve().parents[2])
+    parser.add_argument("--cxx", default="c++")
+    args = parser.parse_args()
+    source = args.source.resolve()
+
+    files = tree_files(source)
+    texts = {p: t for p in files if (t := read_text(source / p)) is not None}
+    findings = [*check_text(texts), *check_headers_used(texts), *check_links(source, texts),
+                *check_format(source, files), *check_headers_alone(source, files, args.cxx)]
+    for finding in findings:
+        print(finding)
+    if not shutil.which("clang-format"):
+        print("lint: clang-format not found: formatting was not checked")
+    print(f"lint: {len(files)} files, {len(findings)} findings")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
