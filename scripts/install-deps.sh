@@ -39,7 +39,6 @@ probe() {
         need cmake has_command cmake
         need ninja-build has_command ninja
         want pkg-config has_command pkg-config
-        want libunwind-dev has_header libunwind.h
         want libdw-dev has_header elfutils/libdwfl.h
         want ccache has_command ccache ;;
       test)

@@ -34,7 +34,7 @@ class GOFER_API wait_group {
   void add(int n) {
     const auto delta = static_cast<std::uint64_t>(static_cast<std::int64_t>(n)) * one;
     const std::uint64_t now = state_.fetch_add(delta, std::memory_order_acq_rel) + delta;
-    if (static_cast<std::int64_t>(now) < static_cast<std::int64_t>(one)) zero_or_negative(now);
+    if (static_cast<std::int64_t>(now) < static_cast<std::int64_t>(one)) add_slow(now);
   }
 
   void done() { add(-1); }
@@ -81,7 +81,7 @@ class GOFER_API wait_group {
   };
 
   static bool unlock(internal::G* g, void* group);
-  void zero_or_negative(std::uint64_t now);
+  void add_slow(std::uint64_t now);
   void wait_slow();
 
   std::atomic<std::uint64_t> state_{0};

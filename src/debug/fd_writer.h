@@ -13,15 +13,15 @@
 // reporting threads would mix; a line that fits in the buffer leaves in one piece).
 #pragma once
 
+#include <poll.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdarg>
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <string_view>
-
-#include <poll.h>
-#include <unistd.h>
 
 namespace gofer::internal {
 
@@ -50,7 +50,7 @@ class FdWriter {
   void write(std::string_view text) {
     while (!text.empty()) {
       if (used_ == capacity) flush();
-      const std::size_t n = text.size() < capacity - used_ ? text.size() : capacity - used_;
+      const size_t n = text.size() < capacity - used_ ? text.size() : capacity - used_;
       std::memcpy(buffer_ + used_, text.data(), n);
       used_ += n;
       text.remove_prefix(n);
@@ -60,12 +60,12 @@ class FdWriter {
   void flush() {
     const int saved_errno = errno;
     const char* p = buffer_;
-    std::size_t left = used_;
+    size_t left = used_;
     while (left > 0) {
       const ssize_t n = ::write(fd_, p, left);
       if (n > 0) {
         p += n;
-        left -= static_cast<std::size_t>(n);
+        left -= static_cast<size_t>(n);
       } else if (n == 0 || !may_go_on(errno)) {
         break;
       }
@@ -74,7 +74,7 @@ class FdWriter {
     errno = saved_errno;
   }
 
-  static constexpr std::size_t capacity = 1024;
+  static constexpr size_t capacity = 1024;
 
  private:
   bool try_format(const char* format, va_list args) {
@@ -82,8 +82,8 @@ class FdWriter {
     const int n = vsnprintf(buffer_ + used_, capacity - used_, format, args);
     errno = saved_errno;
     if (n < 0) return true;  // a bad format: nothing to add, nothing gained by a second try
-    if (static_cast<std::size_t>(n) >= capacity - used_) return false;
-    used_ += static_cast<std::size_t>(n);
+    if (static_cast<size_t>(n) >= capacity - used_) return false;
+    used_ += static_cast<size_t>(n);
     return true;
   }
 
@@ -99,7 +99,7 @@ class FdWriter {
   }
 
   const int fd_;
-  std::size_t used_ = 0;
+  size_t used_ = 0;
   char buffer_[capacity];
 };
 

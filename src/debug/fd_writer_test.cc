@@ -1,14 +1,13 @@
 // gofer-test: once
 #include "debug/fd_writer.h"
 
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <string>
 #include <thread>
-
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <gtest/gtest.h>
 
 namespace {
 

@@ -4,40 +4,40 @@
 //   <     template arguments: shortened by the same rules, or "<...>" when they stay long
 //   (     parameters: dropped; "(anonymous namespace)::" too
 //   {     a lambda, "{lambda(int)#2}": its parameters dropped, and its "::operator()" as well;
-//         clang writes "$_1", LLVM's demangler "'lambda'(int)"
+//         clang writes "$_1", LLVM's demangler "'lambda'(int)", g++ in DWARF "<lambda(int)>"
 //   space what stood before was the return type: dropped; or a " const" that follows parameters
 //
 // Rejected: libiberty's option flags (not reachable through __cxa_demangle) and regular expressions
 // (std::regex recurses, and a trace is printed when stack may be short).
 #include "debug/symbol_name.h"
 
+#include <cxxabi.h>
+
 #include <cctype>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
 
-#include <cxxabi.h>
-
 namespace gofer::internal {
 namespace {
 
-constexpr std::size_t max_arguments_length = 40;
+constexpr size_t max_arguments_length = 40;
 
-bool starts_at(std::string_view text, std::size_t at, std::string_view what) {
+bool starts_at(std::string_view text, size_t at, std::string_view what) {
   return text.substr(at, what.size()) == what;
 }
 
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
-  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at)) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at)) {
     text.replace(at, from.size(), to);
     at += to.size();
   }
 }
 
 // The index after the bracket that closes the one at `open`; the end of the text if none does.
-std::size_t after_bracket(std::string_view text, std::size_t open) {
+size_t after_bracket(std::string_view text, size_t open) {
   int depth = 0;
-  for (std::size_t i = open; i < text.size(); ++i) {
+  for (size_t i = open; i < text.size(); ++i) {
     const char c = text[i];
     if (c == '>' && i > 0 && text[i - 1] == '-') continue;  // "->" of a trailing type
     if (c == '<' || c == '(' || c == '{' || c == '[') ++depth;
@@ -75,6 +75,8 @@ class Scanner {
     const char c = in_[at_];
     if (at_operator()) {
       take_operator();
+    } else if (starts_at(in_, at_, "<lambda(")) {
+      take_local_type(c);
     } else if (c == '<') {
       take_arguments();
     } else if (c == '(') {
@@ -115,11 +117,11 @@ class Scanner {
   }
 
   void take_arguments() {
-    const std::size_t end = after_bracket(in_, at_);
+    const size_t end = after_bracket(in_, at_);
     std::string arguments;
-    std::size_t from = at_ + 1;
+    size_t from = at_ + 1;
     while (from < end) {
-      std::size_t to = from;
+      size_t to = from;
       while (to < end - 1 && in_[to] != ',') {
         const bool opens = std::strchr("<({[", in_[to]) != nullptr;
         to = opens ? after_bracket(in_, to) : to + 1;
@@ -145,25 +147,26 @@ class Scanner {
       at_ += anonymous.size();
       return;
     }
-    const std::size_t end = after_bracket(in_, at_);
-    const std::size_t next = after_qualifiers(end);
+    const size_t end = after_bracket(in_, at_);
+    const size_t next = after_qualifiers(end);
     // In a type only the parameters of an enclosing function go: "f(int)::{lambda()#1}".
     if (is_type_ && !starts_at(in_, next, "::")) return copy(end - at_);
     at_ = next;
   }
 
-  // "{lambda(int)#2}", and "'lambda1'(int)" of LLVM's demangler.
+  // "{lambda(int)#2}", "<lambda(int)>", and "'lambda1'(int)".
   void take_local_type(char open) {
-    std::size_t end = open == '{' ? after_bracket(in_, at_) : in_.find('\'', at_ + 1);
-    if (end == std::string_view::npos) end = in_.size();
-    const std::string_view body = in_.substr(at_ + 1, end - at_ - (open == '{' ? 2 : 1));
-    const std::size_t parameters = body.find('(');
+    const bool in_quotes = open == '\'';
+    const size_t quote = in_.find('\'', at_ + 1);
+    size_t end = !in_quotes ? after_bracket(in_, at_) : quote == in_.npos ? in_.size() : quote + 1;
+    const std::string_view body = in_.substr(at_ + 1, end - at_ - 2);
+    const size_t parameters = body.find('(');
     out_ += '{';
     out_ += body.substr(0, parameters);
-    if (parameters != std::string_view::npos) out_ += body.substr(after_bracket(body, parameters));
+    if (parameters != in_.npos) out_ += body.substr(after_bracket(body, parameters));
     out_ += '}';
-    at_ = end + (open == '{' ? 0 : 1);
-    if (open == '\'' && at_ < in_.size() && in_[at_] == '(') at_ = after_bracket(in_, at_);
+    if (in_quotes && end < in_.size() && in_[end] == '(') end = after_bracket(in_, end);
+    at_ = end;
     drop_lambda_call();
   }
 
@@ -171,7 +174,7 @@ class Scanner {
   void take_clang_lambda() {
     at_ += std::strlen("$_");
     int number = 0;
-    std::size_t digits = 0;
+    size_t digits = 0;
     while (at_ + digits < in_.size() && std::isdigit(in_[at_ + digits])) ++digits;
     std::from_chars(in_.data() + at_, in_.data() + at_ + digits, number);
     out_ += "{lambda#" + std::to_string(number + 1) + '}';
@@ -189,7 +192,7 @@ class Scanner {
   }
 
   void take_space() {
-    const std::size_t next = after_qualifiers(at_);
+    const size_t next = after_qualifiers(at_);
     if (next > at_) {
       at_ = next;
     } else {
@@ -199,12 +202,12 @@ class Scanner {
   }
 
   // What may follow parameters.
-  std::size_t after_qualifiers(std::size_t from) const {
+  size_t after_qualifiers(size_t from) const {
     for (bool found = true; found;) {
       found = false;
       for (std::string_view word : {" const", " volatile", " &&", " &", " noexcept"}) {
         if (!starts_at(in_, from, word)) continue;
-        const std::size_t end = from + word.size();
+        const size_t end = from + word.size();
         if (end < in_.size() && in_[end] != ' ' && in_[end] != ':' && in_[end] != '[') continue;
         from = end;
         found = true;
@@ -217,14 +220,14 @@ class Scanner {
     return from;
   }
 
-  void copy(std::size_t n) {
+  void copy(size_t n) {
     out_ += in_.substr(at_, n);
     at_ += n;
   }
 
   const std::string_view in_;
   const bool is_type_;
-  std::size_t at_ = 0;
+  size_t at_ = 0;
   std::string out_;
 };
 
@@ -261,8 +264,9 @@ bool is_internal_name(std::string_view name) {
         "__start_context", "execute_native_thread_routine"}) {
     if (name == whole) return true;
   }
-  // A lambda in the body of a public function is as internal as what it calls.
-  return name.starts_with("gofer::") && name.ends_with('}');
+  // A lambda in the body of a public function is as internal as what it calls, and so is the part of
+  // one that is not inlined.
+  return name.starts_with("gofer::") && (name.ends_with('}') || name.ends_with("_slow"));
 }
 
 }  // namespace gofer::internal

@@ -32,6 +32,12 @@ TEST(ShortName, NamesLambdasByTheirFunctionAndNumber) {
   EXPECT_EQ(short_name("main::{lambda()#1}::_FUN()"), "main::{lambda#1}");
 }
 
+TEST(ShortName, UnderstandsTheLambdasOfDebugInformation) {
+  EXPECT_EQ(short_name("main::<lambda(int)>::operator()"), "main::{lambda}");
+  EXPECT_EQ(short_name("run<main()::<lambda()> >"), "run<main::{lambda}>");
+  EXPECT_EQ(short_name("run<main()::<lambda(std::vector<int>)> >"), "run<main::{lambda}>");
+}
+
 TEST(ShortName, UnderstandsTheLambdasOfClangAndOfLlvmsDemangler) {
   EXPECT_EQ(short_name("f(int)::$_2::operator()(int) const"), "f::{lambda#3}");
   EXPECT_EQ(short_name("void g<f(int)::$_0>(f(int)::$_0)"), "g<f::{lambda#1}>");
@@ -75,6 +81,10 @@ TEST(ShortName, GivesBackWhatItDoesNotUnderstand) {
   EXPECT_EQ(short_name("void (*f<int>(int))(char)"), "void (*f<int>(int))(char)");
   EXPECT_EQ(short_name(""), "");
   EXPECT_EQ(short_name("<"), "<>");
+  for (const char* odd :
+       {"{", "'", "<lambda(", "'lambda", "{lambda(", "$_", "operator", "(", "a::"}) {
+    short_name(odd);
+  }
   EXPECT_EQ(short_name("a<b(c{d["), "a<b(c{d[>");
 }
 

@@ -12,18 +12,19 @@
 // the scopes around their declaration.
 //
 // Rejected: dwarf_getscopes (does not look into namespaces, where clang has its functions),
-// dwfl_module_addrdie alone (finds a unit through .debug_aranges, which clang does not write), addr2line in a child process (fork in a broken process), libbacktrace (not packaged).
+// dwfl_module_addrdie alone (finds a unit through .debug_aranges, which clang does not write),
+// addr2line in a child process (fork in a broken process), libbacktrace (not packaged).
 #include "debug/symbolize.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <initializer_list>
 #include <string_view>
-
-#include <dlfcn.h>
-#include <link.h>
-#include <unistd.h>
 
 #include "debug/symbol_name.h"
 
@@ -36,7 +37,7 @@
 namespace gofer::internal {
 namespace {
 
-std::vector<SymbolFrame> symbolize_dynamic(std::uintptr_t address) {
+std::vector<SymbolFrame> symbolize_dynamic(uintptr_t address) {
   SymbolFrame frame;
   Dl_info info;
   link_map* map = nullptr;
@@ -44,7 +45,7 @@ std::vector<SymbolFrame> symbolize_dynamic(std::uintptr_t address) {
               RTLD_DL_LINKMAP) != 0) {
     if (info.dli_sname != nullptr) {
       frame.name = short_symbol(info.dli_sname);
-      frame.function = reinterpret_cast<std::uintptr_t>(info.dli_saddr);
+      frame.function = reinterpret_cast<uintptr_t>(info.dli_saddr);
     }
     if (info.dli_fname != nullptr) frame.module = info.dli_fname;
     frame.module_offset = address - map->l_addr;
@@ -68,7 +69,7 @@ void report_modules(Dwfl* dwfl) {
   dwfl_report_end(dwfl, nullptr, nullptr);
 }
 
-Dwfl_Module* find_module(std::uintptr_t address) {
+Dwfl_Module* find_module(uintptr_t address) {
   static const Dwfl_Callbacks callbacks = {
       .find_elf = dwfl_linux_proc_find_elf,
       .find_debuginfo = find_debuginfo,
@@ -88,7 +89,7 @@ Dwfl_Module* find_module(std::uintptr_t address) {
 }
 
 // The compilation unit around `address` (of the process); `bias` turns it into the unit's own.
-Dwarf_Die* find_unit(Dwfl_Module* module, std::uintptr_t address, Dwarf_Addr* bias) {
+Dwarf_Die* find_unit(Dwfl_Module* module, uintptr_t address, Dwarf_Addr* bias) {
   Dwarf_Die* unit = dwfl_module_addrdie(module, address, bias);
   if (unit != nullptr) return unit;
   while ((unit = dwfl_module_nextcu(module, unit, bias)) != nullptr) {
@@ -136,10 +137,9 @@ std::string function_name(Dwarf_Die* die) {
     if (!is_named_scope(dwarf_tag(&scopes[i]))) continue;
     const char* scope = dwarf_diename(&scopes[i]);
     std::string_view part = scope != nullptr ? scope : "";
-    // g++ calls the type of a lambda "<lambda(int)>", clang gives it no name.
-    const bool is_type = dwarf_tag(&scopes[i]) != DW_TAG_namespace;
-    if (part.starts_with("<lambda") || (part.empty() && is_type)) part = "{lambda}";
-    if (!part.empty()) name = std::string(part) + "::" + name;
+    // clang gives the type of a lambda no name.
+    if (part.empty() && dwarf_tag(&scopes[i]) != DW_TAG_namespace) part = "{lambda}";
+    if (!part.empty()) name.insert(0, "::").insert(0, part);
   }
   std::free(scopes);
   return short_name(name);
@@ -158,7 +158,7 @@ void set_call_site(SymbolFrame& frame, Dwarf_Die* unit, Dwarf_Die* inlined) {
   if (dwarf_formudata(dwarf_attr(inlined, DW_AT_call_file, &storage), &file) != 0) return;
   if (dwarf_formudata(dwarf_attr(inlined, DW_AT_call_line, &storage), &line) != 0) return;
   Dwarf_Files* files = nullptr;
-  std::size_t count = 0;
+  size_t count = 0;
   if (dwarf_getsrcfiles(unit, &files, &count) != 0 || file >= count) return;
   const char* path = dwarf_filesrc(files, file, nullptr, nullptr);
   if (path == nullptr) return;
@@ -228,7 +228,7 @@ std::vector<SymbolFrame> add_debug_info(SymbolFrame frame, Dwarf_Die* unit, Dwar
   return frames;
 }
 
-std::vector<SymbolFrame> symbolize_debug(std::uintptr_t address) {
+std::vector<SymbolFrame> symbolize_debug(uintptr_t address) {
   Dwfl_Module* module = find_module(address);
   if (module == nullptr) return {};
   SymbolFrame frame;
@@ -257,7 +257,7 @@ std::vector<SymbolFrame> symbolize_debug(std::uintptr_t address) {
 
 }  // namespace
 
-std::vector<SymbolFrame> symbolize(std::uintptr_t address) {
+std::vector<SymbolFrame> symbolize(uintptr_t address) {
 #ifdef GOFER_HAVE_LIBDW
   std::vector<SymbolFrame> frames = symbolize_debug(address);
   if (!frames.empty()) return frames;

@@ -11,15 +11,15 @@ struct SymbolFrame {
   std::string name;  // short; empty if nobody knows
   std::string file;  // empty: no line known
   int line = 0;
-  bool inlined = false;              // inlined into the next frame of the list
-  std::uintptr_t function = 0;       // where the function begins, 0 if inlined or unknown
-  std::string module;                // file of the program or library
-  std::uintptr_t module_offset = 0;  // as addr2line wants it
+  bool inlined = false;         // inlined into the next frame of the list
+  uintptr_t function = 0;       // where the function begins, 0 if inlined or unknown
+  std::string module;           // file of the program or library
+  uintptr_t module_offset = 0;  // as addr2line wants it
 };
 
-// The function at `address` and, before it, those that were inlined there, innermost first. Never
-// empty. Uses libdw where it was built in, else the dynamic linker's symbols; allocates; one thread
-// at a time.
-std::vector<SymbolFrame> symbolize(std::uintptr_t address);
+/// The function at `address` and, before it, those that were inlined there, innermost first. Never
+/// empty. Uses libdw where it was built in, else the dynamic linker's symbols; allocates; one
+/// thread at a time.
+std::vector<SymbolFrame> symbolize(uintptr_t address);
 
 }  // namespace gofer::internal

@@ -4,23 +4,23 @@
 //  - One thread at a time uses libdw.
 //  - Symbolising runs on a stack of its own: one long template name takes 40 KiB in the demangler,
 //    and a trace may be wanted on a signal stack, or at the end of a goroutine's.
-//  - Where symbolising cannot be had (no memory, libdw busy or dead), the plain printers give module
-//    and offset, so that a report is never without a trace.
+//  - Where symbolising cannot be had (no memory, libdw busy or dead), the plain printers give
+//    module and offset, so that a report is never without a trace.
 //
-// Rejected: a child process that symbolises (fork waits for the allocator's locks, which may be what
-// is broken).
+// Rejected: a child process that symbolises (fork waits for the allocator's locks, which may be
+// what is broken).
 #include "debug/traceback.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cinttypes>
 #include <csignal>
 #include <string_view>
 #include <utility>
-
-#include <dlfcn.h>
-#include <link.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "debug/fd_writer.h"
 #include "debug/symbol_name.h"
@@ -39,26 +39,26 @@ class SymbolLock {
     const pid_t self = gettid();
     for (int waited_ms = 0; waited_ms < patience_ms; ++waited_ms) {
       pid_t nobody = 0;
-      held_ = owner.compare_exchange_strong(nobody, self, std::memory_order_acquire);
+      held_ = owner_.compare_exchange_strong(nobody, self, std::memory_order_acquire);
       if (held_ || nobody == self) return;
       usleep(1000);
     }
   }
   ~SymbolLock() {
-    if (held_) owner.store(0, std::memory_order_release);
+    if (held_) owner_.store(0, std::memory_order_release);
   }
   SymbolLock(const SymbolLock&) = delete;
   SymbolLock& operator=(const SymbolLock&) = delete;
   bool held() const { return held_; }
 
  private:
-  static inline std::atomic<pid_t> owner{0};
+  static inline std::atomic<pid_t> owner_{0};
   bool held_ = false;
 };
 
 // Blocks every signal that has a handler: a second one on the same signal stack would begin at its
-// top, over the frames that called us. Only those by which this code itself could fail come through,
-// if they did before: their handler makes a report and does not return.
+// top, over the frames that called us. Only those by which this code itself could fail come
+// through, if they did before: their handler makes a report and does not return.
 sigset_t mask_without_handlers(const sigset_t& before) {
   constexpr int highest = 64;
   sigset_t mask = before;
@@ -75,8 +75,8 @@ sigset_t mask_without_handlers(const sigset_t& before) {
 }
 
 void run_on_large_stack(void (*run)(void*), void* argument) {
-  constexpr std::size_t guard_size = 4096;
-  constexpr std::size_t size = std::size_t{1} << 20;
+  constexpr size_t guard_size = 4096;
+  constexpr size_t size = size_t{1} << 20;
   void* stack = mmap(nullptr, size, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
   if (stack == MAP_FAILED) return run(argument);
@@ -92,14 +92,14 @@ void run_on_large_stack(void (*run)(void*), void* argument) {
 
 // The plain printers: the dynamic linker's symbols as they are, which takes no memory.
 
-void print_plain_name(FdWriter& out, std::uintptr_t lookup) {
+void print_plain_name(FdWriter& out, uintptr_t lookup) {
   Dl_info info;
   const bool known =
       dladdr(reinterpret_cast<void*>(lookup), &info) != 0 && info.dli_sname != nullptr;
   out.write(known ? info.dli_sname : "?");
 }
 
-void print_plain_location(FdWriter& out, std::uintptr_t lookup) {
+void print_plain_location(FdWriter& out, uintptr_t lookup) {
   Dl_info info;
   link_map* map = nullptr;
   const bool known = dladdr1(reinterpret_cast<void*>(lookup), &info, reinterpret_cast<void**>(&map),
@@ -109,7 +109,7 @@ void print_plain_location(FdWriter& out, std::uintptr_t lookup) {
   out.print("%s0x%zx\n", known ? "+" : "", known ? lookup - map->l_addr : lookup);
 }
 
-void print_plain(FdWriter& out, std::uintptr_t lookup) {
+void print_plain(FdWriter& out, uintptr_t lookup) {
   print_plain_name(out, lookup);
   out.write("(...)\n");
   print_plain_location(out, lookup);
@@ -120,7 +120,7 @@ std::string_view name_or_unknown(const SymbolFrame& frame) {
 }
 
 // The line under a function's name.
-void print_location(FdWriter& out, const SymbolFrame& frame, std::uintptr_t pc) {
+void print_location(FdWriter& out, const SymbolFrame& frame, uintptr_t pc) {
   out.write("\t");
   if (!frame.file.empty()) {
     out.write(frame.file);
@@ -137,7 +137,7 @@ void print_location(FdWriter& out, const SymbolFrame& frame, std::uintptr_t pc) 
 
 struct Request {
   FdWriter& out;
-  std::span<const std::uintptr_t> pcs;
+  std::span<const uintptr_t> pcs;
   bool hide_internal;
 };
 
@@ -153,8 +153,8 @@ bool is_hidden(const SymbolFrame& frame) {
 }
 
 // Gives the number of frames that were shown.
-std::size_t print_symbolized(FdWriter& out, std::uintptr_t pc, std::uintptr_t lookup, bool hide) {
-  std::size_t shown = 0;
+size_t print_symbolized(FdWriter& out, uintptr_t pc, uintptr_t lookup, bool hide) {
+  size_t shown = 0;
   for (const SymbolFrame& frame : symbolize(lookup)) {
     if (hide && is_hidden(frame)) continue;
     out.write(name_or_unknown(frame));
@@ -168,11 +168,11 @@ std::size_t print_symbolized(FdWriter& out, std::uintptr_t pc, std::uintptr_t lo
 
 void print_all(void* argument) {
   const Request& request = *static_cast<Request*>(argument);
-  std::size_t shown = 0;
+  size_t shown = 0;
   for (bool hide : {request.hide_internal, false}) {
-    for (std::size_t i = 0; i < request.pcs.size(); ++i) {
-      const std::uintptr_t pc = request.pcs[i];
-      const std::uintptr_t lookup = i == 0 ? pc : pc - 1;
+    for (size_t i = 0; i < request.pcs.size(); ++i) {
+      const uintptr_t pc = request.pcs[i];
+      const uintptr_t lookup = i == 0 ? pc : pc - 1;
       try {
         shown += print_symbolized(request.out, pc, lookup, hide);
       } catch (...) {  // no memory
@@ -192,7 +192,7 @@ bool run_with_symbols(void (*run)(void*), void* argument) {
 }
 
 struct Creator {
-  std::uintptr_t pc;
+  uintptr_t pc;
   SymbolFrame frame{};
 };
 
@@ -223,8 +223,8 @@ bool is_allocator_name(std::string_view name) {
 
 }  // namespace
 
-bool is_in_malloc(std::span<const std::uintptr_t> pcs) {
-  for (std::uintptr_t pc : pcs) {
+bool is_in_malloc(std::span<const uintptr_t> pcs) {
+  for (uintptr_t pc : pcs) {
     Dl_info info;
     if (dladdr(reinterpret_cast<void*>(pc), &info) == 0 || info.dli_sname == nullptr) continue;
     if (is_allocator_name(info.dli_sname)) return true;
@@ -232,17 +232,16 @@ bool is_in_malloc(std::span<const std::uintptr_t> pcs) {
   return false;
 }
 
-void print_frames(int fd, std::span<const std::uintptr_t> pcs, const FrameOptions& options) {
+void print_frames(int fd, std::span<const uintptr_t> pcs, const FrameOptions& options) {
   FdWriter out(fd);
   Request request{out, pcs, options.hide_internal};
   if (!options.no_malloc && run_with_symbols(print_all, &request)) return;
-  for (std::size_t i = 0; i < pcs.size(); ++i) {
+  for (size_t i = 0; i < pcs.size(); ++i) {
     print_plain(out, i == 0 ? pcs[i] : pcs[i] - 1);
   }
 }
 
-void print_creator(int fd, std::uintptr_t pc, std::uint64_t parent_id,
-                   const FrameOptions& options) {
+void print_creator(int fd, uintptr_t pc, uint64_t parent_id, const FrameOptions& options) {
   FdWriter out(fd);
   out.write("created by ");
   Creator creator{pc};
@@ -252,7 +251,8 @@ void print_creator(int fd, std::uintptr_t pc, std::uint64_t parent_id,
   } else {
     print_plain_name(out, pc - 1);
   }
-  out.print(" in goroutine %" PRIu64 "\n", parent_id);
+  if (parent_id != 0) out.print(" in goroutine %" PRIu64, parent_id);
+  out.write("\n");
   if (known) {
     print_location(out, creator.frame, pc);
   } else {
@@ -260,7 +260,7 @@ void print_creator(int fd, std::uintptr_t pc, std::uint64_t parent_id,
   }
 }
 
-std::string describe_pc(std::uintptr_t pc) {
+std::string describe_pc(uintptr_t pc) {
   Creator creator{pc};
   run_with_symbols(find_creator, &creator);
   return std::string(name_or_unknown(creator.frame));

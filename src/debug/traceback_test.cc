@@ -1,19 +1,18 @@
 // gofer-test: once
 #include "debug/traceback.h"
 
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
 #include <array>
 #include <csignal>
 #include <cstdlib>
 #include <string>
 #include <thread>
 #include <vector>
-
-#include <dlfcn.h>
-#include <sys/mman.h>
-#include <ucontext.h>
-#include <unistd.h>
-
-#include <gtest/gtest.h>
 
 // An entry to another stack as the runtime's is: its CFI says that nobody called it.
 extern "C" void test_trampoline(void (*entry)(), void* stack_top);
@@ -63,26 +62,26 @@ class Stack {
   ~Stack() { munmap(base_, size); }
   void* base() const { return base_; }
   void* top() const { return static_cast<char*>(base_) + size; }
-  static constexpr std::size_t size = 256 * 1024;
+  static constexpr size_t size = 256 * 1024;
 
  private:
   void* base_;
 };
 
-using Pcs = std::vector<std::uintptr_t>;
+using Pcs = std::vector<uintptr_t>;
 
 std::string printed(const Pcs& pcs, const FrameOptions& options = {}) {
   const int fd = memfd_create("trace", 0);
   print_frames(fd, pcs, options);
-  std::string text(static_cast<std::size_t>(lseek(fd, 0, SEEK_END)), '\0');
+  std::string text(static_cast<size_t>(lseek(fd, 0, SEEK_END)), '\0');
   EXPECT_EQ(pread(fd, text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
   close(fd);
   return text;
 }
 
 // The place of the text after `from`, or a failure.
-std::size_t find(const std::string& trace, const std::string& text, std::size_t from = 0) {
-  const std::size_t at = trace.find(text, from);
+size_t find(const std::string& trace, const std::string& text, size_t from = 0) {
+  const size_t at = trace.find(text, from);
   EXPECT_NE(at, std::string::npos) << "no '" << text << "' after " << from << " in\n" << trace;
   return at == std::string::npos ? 0 : at;
 }
@@ -98,7 +97,7 @@ constexpr bool have_tsan = false;
 
 bool debug_info_is_there() {
 #ifdef GOFER_HAVE_LIBDW
-  return printed({reinterpret_cast<std::uintptr_t>(&debug_info_is_there)}).find(".cc:") !=
+  return printed({reinterpret_cast<uintptr_t>(&debug_info_is_there)}).find(".cc:") !=
          std::string::npos;
 #else
   return false;
@@ -136,7 +135,7 @@ volatile int depth;  // writes to it keep calls from being tail calls
 }
 
 Context context_of(const ucontext_t& c) {
-  const auto at = [&](int i) { return static_cast<std::uintptr_t>(c.uc_mcontext.gregs[i]); };
+  const auto at = [&](int i) { return static_cast<uintptr_t>(c.uc_mcontext.gregs[i]); };
   return {at(REG_RIP), at(REG_RSP), at(REG_RBP), at(REG_RBX),
           at(REG_R12), at(REG_R13), at(REG_R14), at(REG_R15)};
 }
@@ -152,7 +151,7 @@ class StoppedStack : public testing::Test {
   }
   void TearDown() override { swapcontext(&outside, &inside); }
 
-  Pcs unwound(std::size_t room) {
+  Pcs unwound(size_t room) {
     Pcs pcs(room);
     pcs.resize(unwind(context_of(inside), pcs));
     return pcs;
@@ -171,7 +170,7 @@ TEST_F(StoppedStack, IsUnwoundToItsEnd) {
 TEST_F(StoppedStack, ShowsItsFunctionsAndLines) {
   SKIP_WITHOUT_DEBUG_INFO();
   const std::string trace = printed(unwound(64));
-  std::size_t at = 0;
+  size_t at = 0;
   const char* names[] = {"first(...)\n\t", "second(...)\n\t", "third(...)\n\t"};
   for (int i : {2, 1, 0}) {
     at = find(trace, names[i], at);
@@ -213,8 +212,8 @@ TEST(RunningStack, EndsAtAFrameWhoseReturnAddressIsUndefined) {
   Stack stack;
   test_trampoline(caller_of_record, stack.top());
   ASSERT_EQ(here_pcs.size(), 3u);
-  EXPECT_GT(here_pcs[2], reinterpret_cast<std::uintptr_t>(&test_trampoline));
-  EXPECT_LT(here_pcs[2], reinterpret_cast<std::uintptr_t>(test_trampoline_end));
+  EXPECT_GT(here_pcs[2], reinterpret_cast<uintptr_t>(&test_trampoline));
+  EXPECT_LT(here_pcs[2], reinterpret_cast<uintptr_t>(test_trampoline_end));
 }
 
 TEST(RunningStack, BeginsWithTheCaller) {
@@ -261,7 +260,7 @@ TEST(PrintedFrames, ShowInlinedFunctionsWithoutOffset) {
   SKIP_WITHOUT_DEBUG_INFO();
   const std::string trace = printed(caller_of_inlined());
   EXPECT_EQ(trace.find("recorded_inline(...)\n\t"), 0u) << trace;
-  std::size_t at = find(trace, line(inlined_line) + "\n");
+  size_t at = find(trace, line(inlined_line) + "\n");
   at = find(trace, "caller_of_inlined(...)\n\t", at);
   find(trace, line(caller_of_inlined_line) + " +0x", at);
 }
@@ -283,7 +282,7 @@ TEST(PrintedFrames, NameLambdas) {
 
 TEST(PrintedFrames, ShowInternalOnesIfThereIsNothingElse) {
   SKIP_WITHOUT_DEBUG_INFO();
-  const auto inside_pc = reinterpret_cast<std::uintptr_t>(&call_from_inside<void (*)()>);
+  const auto inside_pc = reinterpret_cast<uintptr_t>(&call_from_inside<void (*)()>);
   find(printed({inside_pc}), "gofer::internal::call_from_inside<");
 }
 
@@ -294,7 +293,7 @@ TEST(PrintedFrames, SurviveAnUnknownAddress) {
 }
 
 TEST(PrintedFrames, ShowModuleAndOffsetWhereThereAreNoLines) {
-  const auto in_libc = reinterpret_cast<std::uintptr_t>(dlsym(RTLD_DEFAULT, "getppid"));
+  const auto in_libc = reinterpret_cast<uintptr_t>(dlsym(RTLD_DEFAULT, "getppid"));
   const std::string trace = printed({in_libc});
   find(trace, "getppid(...)\n\t");
 }
@@ -322,10 +321,10 @@ TEST(PrintedFrames, AreTheSameFromManyThreads) {
 
 // ---- creators ----
 
-std::uintptr_t creation_pc;
+uintptr_t creation_pc;
 
 [[gnu::noinline]] void note_creation() {
-  creation_pc = reinterpret_cast<std::uintptr_t>(__builtin_return_address(0));
+  creation_pc = reinterpret_cast<uintptr_t>(__builtin_return_address(0));
 }
 
 int creation_line;
@@ -390,7 +389,7 @@ TEST(Signal, ShowsTheCodeThatItInterrupted) {
 
 TEST(Signal, TellsWhetherItInterruptedMalloc) {
   const auto at = [](const char* name) {
-    return reinterpret_cast<std::uintptr_t>(dlsym(RTLD_DEFAULT, name)) + 1;
+    return reinterpret_cast<uintptr_t>(dlsym(RTLD_DEFAULT, name)) + 1;
   };
   EXPECT_FALSE(is_in_malloc(Pcs{at("abort"), 0x1234}));
   for (const char* name : {"malloc", "free", "calloc", "realloc", "posix_memalign"}) {

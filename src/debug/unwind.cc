@@ -1,9 +1,10 @@
 // Unwinding by the compiler's own unwinder.
 //
 // _Unwind_Backtrace walks only the stack it is called on. To make it walk another one, a small
-// assembly function calls it whose CFI says: the caller's registers are in the array that rbx points
-// to. The unwinder then steps from that function straight into the stopped stack (and so does gdb).
-// There is no malloc and, with glibc 2.35 and later, no lock on the way (_dl_find_object).
+// assembly function calls it whose CFI says: the caller's registers are in the array that rbx
+// points to. The unwinder then steps from that function straight into the stopped stack (and so
+// does gdb). There is no malloc and, with glibc 2.35 and later, no lock on the way
+// (_dl_find_object).
 //
 // Rejected:
 //  - libunwind. libunwind.so exports _Unwind_RaiseException and its family: linked before libgcc_s,
@@ -12,14 +13,14 @@
 //  - Frame pointers: libraries and user code at -O2 have none.
 #include "debug/unwind.h"
 
-#include <cerrno>
-#include <csignal>
-#include <iterator>
-
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
 #include <unwind.h>
+
+#include <cerrno>
+#include <csignal>
+#include <iterator>
 
 namespace gofer::internal {
 namespace {
@@ -28,7 +29,7 @@ namespace {
 
 // Register values by DWARF number: 0 rax, 3 rbx, 6 rbp, 7 rsp, 8..15 r8..r15, 16 rip.
 struct Registers {
-  std::uintptr_t dwarf[17];
+  uintptr_t dwarf[17];
 };
 
 extern "C" [[gnu::visibility("hidden")]] void gofer_unwind_from(const Registers* registers,
@@ -102,27 +103,27 @@ Registers registers_of(const ucontext_t& c) {
   constexpr int order[] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI,
                            REG_RBP, REG_RSP, REG_R8,  REG_R9,  REG_R10, REG_R11,
                            REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
-  for (std::size_t i = 0; i < std::size(order); ++i) {
-    registers.dwarf[i] = static_cast<std::uintptr_t>(c.uc_mcontext.gregs[order[i]]);
+  for (size_t i = 0; i < std::size(order); ++i) {
+    registers.dwarf[i] = static_cast<uintptr_t>(c.uc_mcontext.gregs[order[i]]);
   }
   return registers;
 }
 
-std::uintptr_t& pc_of(Registers& r) { return r.dwarf[16]; }
-std::uintptr_t& sp_of(Registers& r) { return r.dwarf[7]; }
+uintptr_t& pc_of(Registers& r) { return r.dwarf[16]; }
+uintptr_t& sp_of(Registers& r) { return r.dwarf[7]; }
 
 // A call pushes the return address.
 void return_to_caller(Registers& r) {
-  pc_of(r) = *reinterpret_cast<const std::uintptr_t*>(sp_of(r));
-  sp_of(r) += sizeof(std::uintptr_t);
+  pc_of(r) = *reinterpret_cast<const uintptr_t*>(sp_of(r));
+  sp_of(r) += sizeof(uintptr_t);
 }
 
 // ---- unwinding ----
 
 struct Walk {
-  std::span<std::uintptr_t> pcs;
-  std::size_t skip;
-  std::size_t found = 0;
+  std::span<uintptr_t> pcs;
+  size_t skip;
+  size_t found = 0;
 };
 
 _Unwind_Reason_Code collect(_Unwind_Context* context, void* argument) {
@@ -132,7 +133,7 @@ _Unwind_Reason_Code collect(_Unwind_Context* context, void* argument) {
     return _URC_NO_REASON;
   }
   int exact = 0;  // an interrupted instruction, not a return address
-  const std::uintptr_t pc = _Unwind_GetIPInfo(context, &exact);
+  const uintptr_t pc = _Unwind_GetIPInfo(context, &exact);
   if (pc == 0 || walk.found == walk.pcs.size()) return _URC_END_OF_STACK;
   // Entry 0 will be looked up as it is, the others one byte before: see the header.
   const bool first = walk.found == 0;
@@ -142,12 +143,12 @@ _Unwind_Reason_Code collect(_Unwind_Context* context, void* argument) {
 
 // The kernel looks at the new mask before it finds that the request makes no sense, so the error
 // tells whether the 8 bytes can be read; no signal, no descriptor needed.
-bool is_readable(std::uintptr_t address) {
-  constexpr std::uintptr_t lowest = 4096;  // a null mask would not be looked at
+bool is_readable(uintptr_t address) {
+  constexpr uintptr_t lowest = 4096;  // a null mask would not be looked at
   if (address < lowest) return false;
   const int saved_errno = errno;
   constexpr int no_such_request = -1;
-  constexpr std::size_t mask_size = 8;
+  constexpr size_t mask_size = 8;
   const bool fault =
       syscall(SYS_rt_sigprocmask, no_such_request, address, nullptr, mask_size) != 0 &&
       errno == EFAULT;
@@ -155,10 +156,10 @@ bool is_readable(std::uintptr_t address) {
   return !fault;
 }
 
-std::size_t unwind_registers(Registers registers, std::span<std::uintptr_t> pcs) {
+size_t unwind_registers(Registers registers, std::span<uintptr_t> pcs) {
   if (pcs.empty()) return 0;
   pcs[0] = pc_of(registers);
-  std::size_t before = 0;
+  size_t before = 0;
   // The unwinder reads the code at a pc that it does not know, to recognise signal frames; where
   // there is nothing, only a call can have led there.
   if (!is_readable(pc_of(registers))) {
@@ -167,7 +168,7 @@ std::size_t unwind_registers(Registers registers, std::span<std::uintptr_t> pcs)
     if (!is_readable(pc_of(registers))) return 1;
     before = 1;
   }
-  constexpr std::size_t own_frames = 1;  // gofer_unwind_from
+  constexpr size_t own_frames = 1;  // gofer_unwind_from
   Walk walk{pcs.subspan(before), own_frames};
   gofer_unwind_from(&registers, collect, &walk);
   return walk.found + before > 0 ? walk.found + before : 1;
@@ -175,21 +176,21 @@ std::size_t unwind_registers(Registers registers, std::span<std::uintptr_t> pcs)
 
 }  // namespace
 
-std::size_t unwind(const Context& from, std::span<std::uintptr_t> pcs) {
-  const std::size_t found = unwind_registers(registers_of(from), pcs);
+size_t unwind(const Context& from, std::span<uintptr_t> pcs) {
+  const size_t found = unwind_registers(registers_of(from), pcs);
   // It goes on after the call, or the assembly, that stopped it: that is the line to show.
   if (found > 0) --pcs[0];
   return found;
 }
 
-std::size_t unwind_here(std::span<std::uintptr_t> pcs, std::size_t skip) {
-  constexpr std::size_t own_frames = 1;  // this function: called directly, so that it is one
+size_t unwind_here(std::span<uintptr_t> pcs, size_t skip) {
+  constexpr size_t own_frames = 1;  // this function: called directly, so that it is one
   Walk walk{pcs, skip + own_frames};
   _Unwind_Backtrace(collect, &walk);
   return walk.found;
 }
 
-std::size_t unwind_signal(const void* ucontext, std::span<std::uintptr_t> pcs) {
+size_t unwind_signal(const void* ucontext, std::span<uintptr_t> pcs) {
   return unwind_registers(registers_of(*static_cast<const ucontext_t*>(ucontext)), pcs);
 }
 

@@ -1,13 +1,13 @@
-// The rules are Go's (1.25): the controller is v1's `cpu` where that is in use, else v2; the limit is
-// quota / period, rounded up, at least 2. Go reads the group of the process only; here the ancestors
-// that can be seen count too, because the tightest of them is the real limit.
+// The rules are Go's (1.25): the controller is v1's `cpu` where that is in use, else v2; the limit
+// is quota / period, rounded up, at least 2. Go reads the group of the process only; here the
+// ancestors that can be seen count too, because the tightest of them is the real limit.
 //
-// Invariants: plain open and read, fixed buffers, no allocation, no exceptions; whatever is missing or
-// not understood means "no limit".
+// Invariants: plain open and read, fixed buffers, no allocation, no exceptions; whatever is missing
+// or not understood means "no limit".
 //
-// Rejected: trying growing CPU sets (glibc's cpu_set_t ends at 1024 CPUs; one buffer for 65,536, eight
-// times what Linux can be built for, needs no second try), rereading in the background as Go does
-// (default_gomaxprocs can be called again).
+// Rejected: trying growing CPU sets (glibc's cpu_set_t ends at 1024 CPUs; one buffer for 65,536,
+// eight times what Linux can be built for, needs no second try), rereading in the background as Go
+// does (default_gomaxprocs can be called again).
 #include "os/cpu_count.h"
 
 #include <fcntl.h>
@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <initializer_list>
 #include <string_view>
 #include <utility>
 
@@ -186,19 +187,26 @@ bool parse_number(std::string_view text, int64_t* number) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
+// The numbers on the first line of a file.
+bool read_numbers(const char* directory, const char* name,
+                  std::initializer_list<int64_t*> numbers) {
+  LineReader file(directory, name);
+  std::string_view line;
+  if (!file.next(&line)) return false;
+  for (int64_t* number : numbers) {
+    if (!parse_number(take(line, ' '), number)) return false;  // "max": no limit
+  }
+  return line.empty();
+}
+
 // quota / period in one directory, rounded up; 0 if there is none.
 int64_t read_limit(const char* directory, bool is_v1) {
   int64_t quota = 0;
   int64_t period = 0;
-  LineReader quota_file(directory, is_v1 ? "cpu.cfs_quota_us" : "cpu.max");
-  std::string_view line;
-  if (!quota_file.next(&line)) return 0;
-  if (!parse_number(take(line, ' '), &quota)) return 0;  // "max"
-  if (is_v1) {
-    LineReader period_file(directory, "cpu.cfs_period_us");
-    if (!period_file.next(&line)) return 0;
-  }
-  if (!parse_number(line, &period) || quota <= 0 || period <= 0) return 0;
+  const bool known = is_v1 ? read_numbers(directory, "cpu.cfs_quota_us", {&quota}) &&
+                                 read_numbers(directory, "cpu.cfs_period_us", {&period})
+                           : read_numbers(directory, "cpu.max", {&quota, &period});
+  if (!known || quota <= 0 || period <= 0) return 0;
   return quota / period + (quota % period != 0 ? 1 : 0);
 }
 

@@ -15,8 +15,8 @@ int default_gomaxprocs();
 /// proc/self/mountinfo and the mount points named there.
 int cgroup_cpu_limit(const char* root);
 
-/// Go's rule: the smaller of both, but a quota never takes it below 2 (a limit of one CPU's worth of
-/// time is not a limit to one CPU, and two threads use it better).
+/// Go's rule: the smaller of both, but a quota never takes it below 2 (a limit of one CPU's worth
+/// of time is not a limit to one CPU, and two threads use it better).
 int gomaxprocs_within(int cpus, int cgroup_limit);
 
 }  // namespace gofer::internal

@@ -7,6 +7,8 @@
 //
 // The last M to go idle looks, first after 10 ms, then ever more rarely while ordinary threads are
 // about: they may park, or end, without telling us.
+#include <gofer/go.h>
+
 #include "os/thread.h"
 #include "runtime/panic.h"
 #include "runtime/sched.h"
@@ -38,7 +40,7 @@ void check_deadlock() {
   const Snapshot after = look();
   if (!after.quiet || after.threads != before.threads) return;
   if (os::count_threads() != after.threads) return;
-  fatal_deadlock(sched.main_called_goexit.load(relaxed)
+  fatal_deadlock(sched.main_called_goexit.load(relaxed) && num_goroutine() == 0
                      ? "no goroutines (main called runtime.Goexit) - deadlock!"
                      : "all goroutines are asleep - deadlock!");
 }

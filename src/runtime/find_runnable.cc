@@ -14,6 +14,7 @@
 // need_spinning catches the case that they stop just then (see wake_p).
 // tests/model/idle.pml checks this.
 #include "os/thread.h"
+#include "runtime/panic.h"
 #include "runtime/queues.h"
 #include "runtime/steal_order.h"
 
@@ -106,7 +107,12 @@ void stop_spinning(M* m) {
 G* find_runnable(M* m, bool& inherits) {
   for (;;) {
     P* p = m->p;
-    if (sched.exiting.load(relaxed)) os::sleep_for_ever();
+    if (sched.exiting.load(relaxed)) {
+      if (sched.exit_m.load(relaxed) == m) {
+        fatal_error("wait in an exit handler: no goroutine is scheduled any more");
+      }
+      os::sleep_for_ever();
+    }
     if (sched.stopping.load(seq_cst)) {
       if (m->handed != nullptr) {
         put_global_front(m->handed);
@@ -137,6 +143,11 @@ G* find_runnable(M* m, bool& inherits) {
       if (G* g = steal_work(m); g != nullptr) return g;
     }
 
+    // The P's free stacks would be out of reach while it is idle.
+    if (sched.stack_waiter_count.load(relaxed) != 0 && p->stacks.count != 0) {
+      serve_stack_waiter(p);
+      continue;
+    }
     G* g = nullptr;
     if (keep_p(m, g)) {
       if (g != nullptr) return g;

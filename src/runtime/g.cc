@@ -34,8 +34,7 @@ struct Records {
 
 constinit Records records;
 
-Slab* new_slab() {
-  const size_t size = records.next_size;
+Slab* new_slab_of(size_t size) {
   const bool huge = size == largest_slab;
   void* memory = huge ? os::reserve_dense(size, size) : os::reserve(size);
   if (memory == nullptr) return nullptr;
@@ -45,8 +44,18 @@ Slab* new_slab() {
     return nullptr;
   }
   sanitizer_add_root(memory, size);
-  if (size < largest_slab) records.next_size = size * 2;
   return ::new (memory) Slab{records.slabs.load(relaxed), capacity, {}};
+}
+
+// Where there is no room for a large slab and its stacks, there may be for a small one.
+Slab* new_slab() {
+  for (size_t size = records.next_size; size >= os::page_size; size /= 2) {
+    if (Slab* slab = new_slab_of(size); slab != nullptr) {
+      records.next_size = size < largest_slab ? size * 2 : size;
+      return slab;
+    }
+  }
+  return nullptr;
 }
 
 // Needs the lock. A record no goroutine has had yet.

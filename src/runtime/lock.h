@@ -19,11 +19,11 @@ namespace gofer::internal {
 
 /// A thread may take a lock only if it holds none of the same or a greater rank.
 enum class LockRank : uint8_t {
-  world = 1,       // stopping the world, and gomaxprocs
-  primitive = 2,   // a primitive's own
-  sched = 3,       // the scheduler's global state
-  records = 4,     // global list of free goroutine records
-  stacks = 5,      // global stack pools
+  world = 1,      // stopping the world, and gomaxprocs
+  primitive = 2,  // a primitive's own
+  sched = 3,      // the scheduler's global state
+  records = 4,    // global list of free goroutine records
+  stacks = 5,     // global stack pools
 };
 
 void lock_slow(std::atomic<uint32_t>& word);

@@ -65,9 +65,10 @@ struct alignas(128) M {
   bool handed_inherits = false;
   int tid = 0;
 
-  G* locked_g = nullptr;  // the only goroutine it may run
-  P* next_p = nullptr;    // given by who wakes it
-  M* link = nullptr;      // idle or free list, under the scheduler's lock
+  G* locked_g = nullptr;            // the only goroutine it may run
+  atomic<P*> next_p{nullptr};       // given by who wakes it
+  atomic<bool> waits_for_p{false};  // in wait_for_p
+  M* link = nullptr;                // idle or free list, under the scheduler's lock
   M* back_link = nullptr;
   Note note;
 

@@ -4,12 +4,14 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <string>
 #include <typeinfo>
+#include <vector>
 
 #include "arch/context.h"
 #include "debug/fd_writer.h"
@@ -21,29 +23,9 @@
 namespace gofer::internal {
 namespace {
 
-constexpr int exit_code = 2;
-constexpr size_t max_frames = 100;
 constexpr unsigned report_limit_s = 20;
 
 std::terminate_handler next_terminate = nullptr;
-struct sigaction next_segv {};
-
-// One report, then the end: a second one, from another thread, waits for that end. If the report
-// itself gets stuck (a lock held by the code that failed), the alarm ends the process.
-void begin_report() {
-  static constinit atomic<int> reporter{0};
-  int nobody = 0;
-  if (!reporter.compare_exchange_strong(nobody, os::thread_id(), acq_rel)) {
-    if (nobody == os::thread_id()) _exit(exit_code);  // the report failed in its turn
-    os::sleep_for_ever();
-  }
-  signal(SIGALRM, SIG_DFL);
-  sigset_t alarm_only;
-  sigemptyset(&alarm_only);
-  sigaddset(&alarm_only, SIGALRM);
-  pthread_sigmask(SIG_UNBLOCK, &alarm_only, nullptr);
-  alarm(report_limit_s);
-}
 
 G* current_g() {
   M* m = current_m();
@@ -64,29 +46,24 @@ void print_end(FdWriter& out, G* g, const FrameOptions& options) {
   if (g->create_pc != 0) print_creator(STDERR_FILENO, g->create_pc, g->parent_id, options);
 }
 
-// The calling goroutine, or thread, with the frames in pcs.
-void print_running(std::span<const uintptr_t> pcs, const FrameOptions& options = {}) {
-  FdWriter out(STDERR_FILENO);
-  G* g = current_g();
-  if (g != nullptr) {
-    print_header(out, g, "running");
-  } else {
-    out.print("thread %d [running]:\n", os::thread_id());
-  }
-  out.flush();
-  print_frames(STDERR_FILENO, pcs, options);
-  if (g != nullptr) print_end(out, g, options);
-}
-
 [[gnu::noinline]] void print_here(size_t skip) {
-  uintptr_t pcs[max_frames];
+  uintptr_t pcs[max_report_frames];
   const size_t n = unwind_here(pcs, skip + 1);
-  print_running({pcs, n});
+  print_running({pcs, n}, {});
 }
 
-void print_stopped(G* g, void*) {
+[[noreturn]] void report_here(const char* kind, const char* text) {
+  {
+    FdWriter out(STDERR_FILENO);
+    out.print("%s: %s\n\n", kind, text);
+  }
+  print_here(2);
+  _exit(report_exit_code);
+}
+
+void print_stopped(G* g) {
   const GStatus status = g->status.load(acquire);
-  if (status == GStatus::dead || status == GStatus::idle) return;
+  go_on_reporting();
   FdWriter out(STDERR_FILENO);
   out.print("\n");
   print_header(out, g,
@@ -94,7 +71,7 @@ void print_stopped(G* g, void*) {
   out.flush();
   const bool stopped = status == GStatus::waiting || (status == GStatus::runnable && !g->tied);
   if (stopped && g->stack != nullptr) {
-    uintptr_t pcs[max_frames];
+    uintptr_t pcs[max_report_frames];
     const size_t n = unwind(arch::saved_context(g->sp), pcs);
     print_frames(STDERR_FILENO, {pcs, n});
   }
@@ -125,39 +102,7 @@ void print_stopped(G* g, void*) {
   }
   out.flush();
   print_here(1);
-  _exit(exit_code);
-}
-
-void pass_on_segv(int signal_number, siginfo_t* info, void* context) {
-  if ((next_segv.sa_flags & SA_SIGINFO) != 0) {
-    next_segv.sa_sigaction(signal_number, info, context);
-  } else if (next_segv.sa_handler != SIG_DFL && next_segv.sa_handler != SIG_IGN) {
-    next_segv.sa_handler(signal_number);
-  } else {
-    sigaction(signal_number, &next_segv, nullptr);  // the instruction faults again
-  }
-}
-
-void on_segv(int signal_number, siginfo_t* info, void* context) {
-  G* g = current_g();
-  const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
-  if (g == nullptr || g->stack == nullptr || !in_guard(g->stack, address)) {
-    pass_on_segv(signal_number, info, context);
-    return;
-  }
-  begin_report();
-  {
-    FdWriter out(STDERR_FILENO);
-    out.print("runtime: goroutine stack exceeds %zu-byte limit\n",
-              stack_size(g->stack_class) - stack_guard_size);
-    out.print("fatal error: stack overflow\n\n");
-  }
-  // The frames are symbolised without malloc: the overflow may have happened inside of it.
-  static uintptr_t pcs[max_frames];
-  const size_t n = unwind_signal(context, pcs);
-  print_running({pcs, n}, {.no_malloc = true});
-  signal(SIGABRT, SIG_DFL);
-  std::abort();
+  _exit(report_exit_code);
 }
 
 }  // namespace
@@ -172,6 +117,42 @@ void warn(const char* format, ...) {
   out.print("gofer: %s\n", text);
 }
 
+void begin_report() {
+  static constinit atomic<int> reporter{0};
+  int nobody = 0;
+  if (!reporter.compare_exchange_strong(nobody, os::thread_id(), acq_rel)) {
+    if (nobody == os::thread_id()) _exit(report_exit_code);  // the report failed in its turn
+    os::sleep_for_ever();
+  }
+  signal(SIGALRM, SIG_DFL);
+  sigset_t alarm_only;
+  sigemptyset(&alarm_only);
+  sigaddset(&alarm_only, SIGALRM);
+  pthread_sigmask(SIG_UNBLOCK, &alarm_only, nullptr);
+  go_on_reporting();
+}
+
+void go_on_reporting() { alarm(report_limit_s); }
+
+void print_running(std::span<const uintptr_t> inner, const FrameOptions& options,
+                   std::span<const uintptr_t> outer, size_t elided) {
+  FdWriter out(STDERR_FILENO);
+  G* g = current_g();
+  if (g != nullptr) {
+    print_header(out, g, "running");
+  } else {
+    out.print("thread %d [running]:\n", os::thread_id());
+  }
+  out.flush();
+  print_frames(STDERR_FILENO, inner, options);
+  if (elided != 0) {
+    out.print("...%zu frames elided...\n", elided);
+    out.flush();
+    print_frames(STDERR_FILENO, outer, options);
+  }
+  if (g != nullptr) print_end(out, g, options);
+}
+
 void fatal_error(const char* format, ...) {
   begin_report();
   char text[512];
@@ -179,11 +160,12 @@ void fatal_error(const char* format, ...) {
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
-  FdWriter out(STDERR_FILENO);
-  out.print("fatal error: %s\n\n", text);
-  out.flush();
-  print_here(1);
-  _exit(exit_code);
+  report_here("fatal error", text);
+}
+
+void panic(const char* message) {
+  begin_report();
+  report_here("panic", message);
 }
 
 void assertion_failed(const char* condition, const char* file, int line) {
@@ -191,17 +173,19 @@ void assertion_failed(const char* condition, const char* file, int line) {
   FdWriter out(STDERR_FILENO);
   out.print("gofer: %s:%d: assertion failed: %s\n\n", file, line, condition);
   out.flush();
-  uintptr_t pcs[max_frames];
+  uintptr_t pcs[max_report_frames];
   const size_t n = unwind_here(pcs, 0);
   print_frames(STDERR_FILENO, {pcs, n}, {.hide_internal = false});
   std::abort();
 }
 
 void fatal_thread_limit(int limit) {
-  FdWriter out(STDERR_FILENO);
-  out.print("runtime: program exceeds %d-thread limit\n", limit);
-  out.flush();
-  fatal_error("thread exhaustion");
+  begin_report();
+  {
+    FdWriter out(STDERR_FILENO);
+    out.print("runtime: program exceeds %d-thread limit\n", limit);
+  }
+  report_here("fatal error", "thread exhaustion");
 }
 
 void fatal_deadlock(const char* message) {
@@ -210,18 +194,23 @@ void fatal_deadlock(const char* message) {
   out.print("fatal error: %s\n", message);
   out.flush();
   print_goroutines();
-  _exit(exit_code);
+  _exit(report_exit_code);
 }
 
-void print_goroutines() { for_each_g(print_stopped, nullptr); }
-
-void install_reports() {
-  next_terminate = std::set_terminate(on_terminate);
-  struct sigaction action {};
-  action.sa_sigaction = on_segv;
-  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-  sigemptyset(&action.sa_mask);
-  sigaction(SIGSEGV, &action, &next_segv);
+void print_goroutines() {
+  std::vector<G*> all;
+  for_each_g(
+      [](G* g, void* list) {
+        const GStatus status = g->status.load(acquire);
+        if (status != GStatus::dead && status != GStatus::idle) {
+          static_cast<std::vector<G*>*>(list)->push_back(g);
+        }
+      },
+      &all);
+  std::sort(all.begin(), all.end(), [](G* a, G* b) { return a->id < b->id; });
+  for (G* g : all) print_stopped(g);
 }
+
+void install_terminate_report() { next_terminate = std::set_terminate(on_terminate); }
 
 }  // namespace gofer::internal

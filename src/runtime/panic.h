@@ -1,7 +1,11 @@
 // Reports that end the process, in Go's words where Go has them, and warnings.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
+
+#include "debug/traceback.h"
 
 namespace gofer::internal {
 
@@ -13,6 +17,9 @@ void warn(const char* format, ...) __attribute__((format(printf, 1, 2)));
 /// "fatal error: ...", the calling goroutine's trace, exit code 2.
 [[noreturn]] void fatal_error(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
+/// The same with "panic: ...", for what Go panics with.
+[[noreturn]] void panic(const char* message);
+
 /// "runtime: program exceeds N-thread limit", "fatal error: thread exhaustion".
 [[noreturn]] void fatal_thread_limit(int limit);
 
@@ -22,8 +29,22 @@ void warn(const char* format, ...) __attribute__((format(printf, 1, 2)));
 /// Prints every goroutine that does not run with its state, wait reason and trace to stderr.
 void print_goroutines();
 
-/// From now on an exception that leaves a goroutine and an overflow of a goroutine's stack end the
-/// process with a report. Handlers that were there before get what is not ours.
-void install_reports();
+/// One report, then the end: who comes second waits for that end. If the report itself gets stuck (a
+/// lock held by the code that failed), an alarm ends the process; to be called again for every
+/// goroutine of a long one.
+void begin_report();
+void go_on_reporting();
+inline constexpr int report_exit_code = 2;
+inline constexpr size_t max_report_frames = 100;
+
+/// The calling goroutine, or thread, whose frames are given: the innermost and, where `elided` are
+/// left out between them, the outermost.
+void print_running(std::span<const uintptr_t> inner, const FrameOptions& options,
+                   std::span<const uintptr_t> outer = {}, size_t elided = 0);
+
+/// From now on an exception that leaves a goroutine ends the process with a report, and so does an
+/// overflow of a goroutine's stack. Handlers that were there before get what is not ours.
+void install_terminate_report();
+void install_overflow_report();
 
 }  // namespace gofer::internal

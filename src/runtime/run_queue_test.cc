@@ -262,7 +262,9 @@ template <class Q>
 class Crowd {
  public:
   Crowd(int thieves, size_t items, uint32_t first_counter)
-      : queues_(static_cast<size_t>(thieves) + 1), items_(std::make_unique<Item[]>(items)), n_(items) {
+      : queues_(static_cast<size_t>(thieves) + 1),
+        items_(std::make_unique<Item[]>(items)),
+        n_(items) {
     for (auto& queue : queues_) set_counters(queue, first_counter);
   }
 

@@ -87,6 +87,8 @@ struct Sched {
   // Under the lock; atomics may be read without it.
   GQueue queue;
   atomic<uint32_t> queue_size{0};  // of queue
+  GQueue stack_waiters;            // goroutines that could not get a stack for their first run
+  atomic<uint32_t> stack_waiter_count{0};
   P* idle_ps = nullptr;
   M* idle_ms = nullptr;
   M* free_ms = nullptr;  // records of ended threads
@@ -94,9 +96,9 @@ struct Sched {
   int idle_m_count = 0;
   int idle_locked_ms = 0;  // Ms that wait for their locked goroutine
   int max_ms = 10000;
-  uint32_t last_m_id = 0;          // Ms that ever were; their records stay
-  int64_t no_thread_until_ns = 0;  // after a failure to start one
-  int stop_wait = 0;               // Ps yet to stop
+  uint32_t last_m_id = 0;                 // Ms that ever were; their records stay
+  atomic<int64_t> no_thread_until_ns{0};  // after a failure to start one
+  int stop_wait = 0;                      // Ps yet to stop
 
   // Read on hot paths, written rarely.
   alignas(64) atomic<int32_t> idle_p_count{0};
@@ -104,6 +106,7 @@ struct Sched {
   atomic<uint32_t> need_spinning{0};
   atomic<bool> stopping{false};  // the world is to stop
   atomic<bool> exiting{false};   // the process ends: nothing is scheduled any more
+  atomic<M*> exit_m{nullptr};    // whose goroutine runs the exit handlers, if one does
   atomic<bool> forked{false};    // this is the child of a fork
   atomic<bool> started{false};
   bool gm = false;  // GOFER_DEBUG=model=gm: no local queues
@@ -203,6 +206,8 @@ bool stop_for_world(M* m);
 int start_first_m();
 /// Moves the free stacks of idle Ps to the pool; how many.
 int collect_idle_stacks();
+/// p's free stacks go to the pool, and a goroutine that waits for one gets its chance.
+void serve_stack_waiter(P* p);
 
 // --- retake.cc
 /// The first half of taking p from the M that holds it: PWord() when there is nothing to take. A

@@ -20,8 +20,13 @@ void wait_for_stack(M* m, G* g) {
         "(vm.max_map_count too small for mprotect guards?)",
         g->id);
   }
-  put_global(g);
-  if (cached == 0) os::sleep_ns(1'000'000);
+  {
+    LockGuard guard(sched.lock);
+    sched.stack_waiters.push_back(g);
+    sched.stack_waiter_count.fetch_add(1, seq_cst);
+  }
+  // A stack may have become free before we were on the list.
+  if (cached != 0 || refill_stacks(m->p->stacks)) serve_stack_waiter(m->p);
 }
 
 // The goroutine to run now, of which m has the P; nullptr: the thread is to end.
@@ -50,6 +55,15 @@ G* next_goroutine(M* m, bool& inherits) {
 }
 
 }  // namespace
+
+void serve_stack_waiter(P* p) {
+  drain_stacks(p->stacks, 0);
+  LockGuard guard(sched.lock);
+  G* g = sched.stack_waiters.pop_front();
+  if (g == nullptr) return;
+  sched.stack_waiter_count.fetch_sub(1, seq_cst);
+  put_global_locked(g);
+}
 
 void adopt_stack(G* g, char* stack) {
   char* top = stack_top(stack, g->stack_class);

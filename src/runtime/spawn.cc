@@ -88,12 +88,12 @@ void discard_goroutine(void* closure) noexcept {
 void start_goroutine(void* closure, void (*entry)(void*)) noexcept {
   G* g = g_of_closure(closure);
   g->entry = entry;
-  g->create_pc = reinterpret_cast<uintptr_t>(__builtin_return_address(0));
+  g->create_pc = g->is_main ? 0 : reinterpret_cast<uintptr_t>(__builtin_return_address(0));
   g->exceptions = ExceptionState{};
   g->wait_reason = WaitReason::none;
   M* m = enter();
   if (m == nullptr) {
-    ensure_started();
+    if (sched.forked.load(relaxed)) used_after_fork();
     g->id = sched.last_id.fetch_add(1, relaxed) + 1;
     g->parent_id = 0;
     sched.live.fetch_add(1, relaxed);

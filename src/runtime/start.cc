@@ -9,6 +9,7 @@
 #include <new>
 #include <system_error>
 
+#include "debug/fd_writer.h"
 #include "os/cpu_count.h"
 #include "os/membarrier.h"
 #include "os/memory.h"
@@ -26,9 +27,19 @@ constinit Sched sched;
 
 namespace {
 
-void complain(const char* message) { warn("%s", message); }
+void complain(const char* message) {
+  FdWriter out(STDERR_FILENO);
+  out.print("%s\n", message);
+}
+
+// A variable that is set but empty counts as not set.
+const char* variable(const char* name) {
+  const char* value = getenv(name);
+  return value == nullptr || value[0] == '\0' ? nullptr : value;
+}
 
 void on_exit() {
+  sched.exit_m.store(current_m(), relaxed);
   sched.exiting.store(true, seq_cst);
   const int procs = sched.procs.load(relaxed);
   for (int i = 0; i < procs; ++i) sched.all_ps[i].load(relaxed)->preempt.store(true, relaxed);
@@ -55,8 +66,8 @@ GuardKind guard_kind(DebugEnv::Guard guard) {
 }
 
 void read_environment() {
-  const DebugEnv env = parse_debug_env(getenv("GOFER_DEBUG"), getenv("GOMAXPROCS"),
-                                       getenv("GOFER_STACK_SIZE"), complain);
+  const DebugEnv env = parse_debug_env(variable("GOFER_DEBUG"), variable("GOMAXPROCS"),
+                                       variable("GOFER_STACK_SIZE"), complain);
   sched.gm = env.model_gm;
   sched.idle_ns = env.idle_ms * 1'000'000;
   set_guard_kind(guard_kind(env.guard));
@@ -77,7 +88,8 @@ void prepare() {
   sched.has_membarrier = os::membarrier_register();
   read_environment();
   if (sched.procs.load(relaxed) == 0) throw std::bad_alloc();
-  install_reports();
+  install_terminate_report();
+  install_overflow_report();
   std::atexit(on_exit);
   pthread_atfork(nullptr, nullptr, on_fork_child);
   prepared = true;

@@ -62,10 +62,19 @@ M* new_m_locked() {
   return m;
 }
 
+bool should_watch_locked() { return sched.runs.load(relaxed) != 0 && all_idle_locked(); }
+
 void free_m_locked(M* m) {
   --sched.ms;
   m->link = sched.free_ms;
   sched.free_ms = m;
+  // With this M gone the others may be stuck, and the last of them to sleep did not know: one is
+  // woken without a P, to watch for a deadlock.
+  if (sched.idle_ms != nullptr && should_watch_locked()) sched.idle_ms->note.signal();
+}
+
+int64_t next_look(int64_t look_ns) {
+  return look_ns * 2 < last_deadlock_look_ns ? look_ns * 2 : last_deadlock_look_ns;
 }
 
 void check_thread_limit_locked() {
@@ -75,19 +84,69 @@ void check_thread_limit_locked() {
   fatal_thread_limit(limit);
 }
 
+// A thread could not be started, so there may be work without anybody to do it, if all the others
+// wait for their locked goroutines: one of those tries again (wait_for_p).
+void wake_a_locked_m() {
+  for (uint32_t id = 1; id <= PWord::max_owner; ++id) {
+    M* m = sched.m_table[id].load(acquire);
+    if (m == nullptr) return;
+    if (m->waits_for_p.load(seq_cst)) {
+      m->note.signal();
+      return;
+    }
+  }
+}
+
+P* take_idle_p_with_work_locked() {
+  for (P* p = sched.idle_ps; p != nullptr; p = p->link) {
+    if (sched.queue.count() == 0 && p->queue.empty()) continue;
+    while (sched.idle_ps != p) {  // to the front, by turning the list
+      P* first = take_idle_p();
+      P* last = p;
+      while (last->link != nullptr) last = last->link;
+      last->link = first;
+      sched.idle_p_count.fetch_add(1, seq_cst);
+    }
+    return take_idle_p();
+  }
+  return nullptr;
+}
+
+void try_threads_again() {
+  sched.lock.lock();
+  if (P* p = take_idle_p_with_work_locked(); p != nullptr) {
+    start_m(p, false);  // releases the lock
+  } else {
+    sched.lock.unlock();
+  }
+}
+
 // No thread to be had: the work goes on with those that are there.
 void thread_failed(M* m, P* p, bool spinning, int error) {
   {
     LockGuard guard(sched.lock);
     free_m_locked(m);
-    sched.no_thread_until_ns = os::now_ns() + thread_retry_ns;
+    sched.no_thread_until_ns.store(os::now_ns() + thread_retry_ns, relaxed);
     if (spinning) sched.spinning_ms.fetch_sub(1, seq_cst);
     put_unused_p(p);
   }
+  wake_a_locked_m();
   static constinit atomic<bool> said{false};
   if (!said.exchange(true, relaxed)) {
     warn("cannot start one more thread (%s): going on with fewer", std::strerror(error));
   }
+}
+
+// A note may also be signalled without a P (free_m_locked), and a signal may be left over from the
+// time before: next_p says what it was about.
+void give_p(M* m, P* p, bool spinning) {
+  m->spinning = spinning;
+  m->next_p.store(p, release);
+}
+
+void take_given_p(M* m) {
+  acquire_p(m, m->next_p.load(acquire));
+  m->next_p.store(nullptr, relaxed);
 }
 
 // The idle M m sleeps until it gets a P. False: it slept too long, and is no longer on the list.
@@ -98,7 +157,7 @@ bool sleep_idle(M* m, bool watch) {
   for (;;) {
     int64_t timeout = scavenged ? -1 : sched.idle_ns;
     if (watch && (timeout < 0 || look_ns < timeout)) timeout = look_ns;
-    if (m->note.wait(timeout)) return true;
+    if (m->note.wait(timeout) && m->next_p.load(acquire) != nullptr) return true;
     if (!scavenged && os::now_ns() - start >= sched.idle_ns) {
       scavenged = true;
       collect_idle_stacks();
@@ -109,19 +168,18 @@ bool sleep_idle(M* m, bool watch) {
         remove_idle_m_locked(m);
         return false;
       }
-      watch = sched.runs.load(relaxed) != 0 && all_idle_locked();
+      watch = should_watch_locked();
     }
     if (watch) {
       check_deadlock();
-      look_ns = look_ns * 2 < last_deadlock_look_ns ? look_ns * 2 : last_deadlock_look_ns;
+      look_ns = next_look(look_ns);
     }
   }
 }
 
 bool wait_on_idle_list(M* m, bool watch) {
   if (!sleep_idle(m, watch)) return false;
-  acquire_p(m, m->next_p);
-  m->next_p = nullptr;
+  take_given_p(m);
   return true;
 }
 
@@ -133,8 +191,7 @@ void* m_main(void* arg) {
   sanitizer_adopt_thread(m->g0.fiber);
   SignalStack signal_stack;
   if (!m->starts_idle) {
-    acquire_p(m, m->next_p);
-    m->next_p = nullptr;
+    take_given_p(m);
     schedule_loop(m);
   } else if (wait_on_idle_list(m, false)) {
     schedule_loop(m);
@@ -234,13 +291,13 @@ void wake_p() {
 void start_m(P* p, bool spinning) {
   M* m = take_idle_m_locked();
   if (m != nullptr) {
-    m->next_p = p;
-    m->spinning = spinning;
+    give_p(m, p, spinning);
     sched.lock.unlock();
     m->note.signal();
     return;
   }
-  const bool hopeless = sched.no_thread_until_ns != 0 && os::now_ns() < sched.no_thread_until_ns;
+  const bool hopeless = sched.no_thread_until_ns.load(relaxed) != 0 &&
+                        os::now_ns() < sched.no_thread_until_ns.load(relaxed);
   if (!hopeless) {
     check_thread_limit_locked();
     m = new_m_locked();
@@ -251,11 +308,13 @@ void start_m(P* p, bool spinning) {
     sched.lock.unlock();
     return;
   }
-  m->next_p = p;
-  m->spinning = spinning;
+  give_p(m, p, spinning);
   sched.lock.unlock();
-  if (const int error = os::start_thread(m_main, m); error != 0) {
+  const int error = os::start_thread(m_main, m);
+  if (error != 0) {
     thread_failed(m, p, spinning, error);
+  } else if (sched.no_thread_until_ns.load(relaxed) != 0) {
+    sched.no_thread_until_ns.store(0, relaxed);
   }
 }
 
@@ -281,7 +340,7 @@ int start_first_m() {
 bool stop_m(M* m) {
   sched.lock.lock();
   put_idle_m_locked(m);
-  const bool watch = sched.runs.load(relaxed) != 0 && all_idle_locked();
+  const bool watch = should_watch_locked();
   sched.lock.unlock();
   return wait_on_idle_list(m, watch);
 }
@@ -311,15 +370,25 @@ void end_m(M* m) { hand_off(release_p(m)); }
 void wait_for_p(M* m) {
   sched.lock.lock();
   ++sched.idle_locked_ms;
-  bool watch = sched.runs.load(relaxed) != 0 && all_idle_locked();
+  // It is on no list, so nobody can tell it to watch later: it looks now and then in any case.
+  const bool run_waits = sched.runs.load(relaxed) != 0;
+  int64_t look_ns = should_watch_locked() ? first_deadlock_look_ns : last_deadlock_look_ns / 8;
   sched.lock.unlock();
-  int64_t look_ns = first_deadlock_look_ns;
-  while (!m->note.wait(watch ? look_ns : -1)) {
-    check_deadlock();
-    look_ns = look_ns * 2 < last_deadlock_look_ns ? look_ns * 2 : last_deadlock_look_ns;
+  m->waits_for_p.store(true, seq_cst);
+  while (m->next_p.load(acquire) == nullptr) {
+    const bool no_thread = sched.no_thread_until_ns.load(seq_cst) != 0;
+    int64_t timeout = run_waits ? look_ns : -1;
+    if (no_thread) timeout = thread_retry_ns;
+    if (m->note.wait(timeout)) continue;
+    if (no_thread) {
+      try_threads_again();
+    } else {
+      check_deadlock();
+      look_ns = next_look(look_ns);
+    }
   }
-  acquire_p(m, m->next_p);
-  m->next_p = nullptr;
+  m->waits_for_p.store(false, relaxed);
+  take_given_p(m);
 }
 
 void stop_locked_m(M* m) {
@@ -334,7 +403,7 @@ void start_locked_m(M* m, G* g) {
     LockGuard guard(sched.lock);
     --sched.idle_locked_ms;
   }
-  owner->next_p = p;
+  give_p(owner, p, false);
   owner->note.signal();
 }
 

@@ -182,7 +182,7 @@ using namespace internal;
 
 int gomaxprocs(int n) {
   ensure_started();
-  if (n <= 0) return sched.procs.load(relaxed);
+  if (n <= 0 || sched.exiting.load(relaxed)) return sched.procs.load(relaxed);
   if (n > max_procs) {
     warn("gomaxprocs(%d): %d at most", n, max_procs);
     n = max_procs;

@@ -79,6 +79,8 @@ void commit_end(M* m, G* g) {
   } else {
     if (p->stacks.count == StackCache::high) drain_stacks(p->stacks, StackCache::high / 2);
     p->stacks.slot[p->stacks.count++] = stack;
+    if (sched.stack_waiter_count.load(relaxed) != 0) [[unlikely]]
+      serve_stack_waiter(p);
   }
   bury(p, g);
 }
@@ -101,6 +103,7 @@ void yield_goroutine(M* m) {
       !p->preempt.load(relaxed)) {
     return;
   }
+  if (sched.exiting.load(relaxed)) return;
   switch_away(m, commit_yield);
 }
 

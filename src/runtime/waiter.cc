@@ -65,7 +65,7 @@ void park_waiter(M* m, Waiter& w, WaitReason reason, bool (*unlock)(G* g, void* 
     park(m, reason, unlock, arg);
     return;
   }
-  ensure_started();
+  if (sched.forked.load(relaxed)) used_after_fork();
   // Counted before it can be woken, discounted by who wakes it: the count never says "parked" of a
   // thread that is on its way.
   sched.parked_threads.fetch_add(1, relaxed);
@@ -75,7 +75,7 @@ void park_waiter(M* m, Waiter& w, WaitReason reason, bool (*unlock)(G* g, void* 
 }
 
 void wake_list(M* m, Waiter* first) {
-  if (m == nullptr) ensure_started();
+  if (m == nullptr && sched.forked.load(relaxed)) used_after_fork();
   while (first != nullptr) {
     Waiter* next = first->next;
     if (first->g != nullptr) {

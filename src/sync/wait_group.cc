@@ -18,6 +18,7 @@
 #include "os/thread.h"
 #include "runtime/current.h"
 #include "runtime/panic.h"
+#include "runtime/sched.h"
 #include "runtime/waiter.h"
 
 namespace gofer {
@@ -50,9 +51,10 @@ Waiter* reversed(Waiter* list) {
 
 }  // namespace
 
-void wait_group::zero_or_negative(std::uint64_t now) {
-  if (static_cast<std::int64_t>(now) < 0) fatal_error("sync: negative WaitGroup counter");
+void wait_group::add_slow(std::uint64_t now) {
+  if (static_cast<std::int64_t>(now) < 0) panic("sync: negative WaitGroup counter");
   if ((now & waiting) == 0) return;
+  if (sched.forked.load(relaxed)) return;  // who waits is in the parent
   Inside inside;
   Waiter* list = nullptr;
   for (int tries = 0;;) {

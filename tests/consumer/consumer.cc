@@ -8,8 +8,8 @@
 #include <stdexcept>
 #include <string_view>
 
-// libunwind, which the library may be linked with, must not take the program's exceptions over from
-// libgcc.
+// No library that comes along with ours may take the program's exceptions over from libgcc, as
+// libunwind would.
 static bool exceptions_are_libgccs() {
   Dl_info info{};
   void* raise = dlsym(RTLD_DEFAULT, "_Unwind_RaiseException");

@@ -1,0 +1,3 @@
+module gofer/bench
+
+go 1.22

@@ -1,0 +1,481 @@
+#!/usr/bin/env python3
+"""Runs Gofer's benches beside their peers and prints the ratios.
+
+  python3 bench/run.py --build build/release [--only REGEX] [--repeats N] [--quick] [--json FILE]
+
+Every figure is the median of fresh processes that take turns: Gofer, Go, Gofer, Go, ...
+The exit code says whether everything ran, not whether it was fast. See README.md beside this file.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import platform
+import re
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+
+# How far from its bar a ratio must be before it counts as one side of it: less than that is noise.
+TIE = 0.20
+MEMORY_TIE = 0.02  # bytes hardly vary
+
+# More than this part of the machine in other hands, and the run says so.
+DISTURBED = 0.05
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: a figure that a workload prints, and the bar for it at each P.
+
+    The bar is the ratio Gofer/Go: at most this where less is better, at least this where more is
+    better. None: measured, but without a bar.
+    """
+
+    metric: str
+    workload: str
+    bars: dict[int, float | None]  # by the number of processors
+    more_is_better: bool = False
+    memory_gib: int = 0  # skipped when less than this is free
+    tie: float = TIE
+
+
+ROWS = [
+    # the scheduler alone
+    Row("yield", "yield", {1: 0.14}),
+    Row("spawn_join_first", "spawn_join", {1: 0.09, 2: 0.25}),
+    Row("spawn_join_second", "spawn_join", {1: 0.07, 2: 0.18}),
+    Row("spawn_serial", "spawn_serial", {1: 0.20, 2: 0.20}),
+    Row("spawn_nested", "spawn_nested", {1: 0.06, 2: 0.06}),
+    # fork and join
+    Row("fib", "fib", {1: 0.30, 2: 0.30}),
+    Row("quicksort", "quicksort", {1: 0.90, 2: 0.90}),
+    # parked goroutines, each
+    Row("parked_100k_rss", "parked_100k", {2: None}),
+    Row("parked_100k_pte", "parked_100k", {2: None}),
+    Row("parked_100k_create", "parked_100k", {2: None}),
+    Row("parked_1m_rss", "parked_1m", {2: 1.70}, memory_gib=8, tie=MEMORY_TIE),
+    Row("parked_1m_pte", "parked_1m", {2: None}, memory_gib=8),
+    Row("parked_1m_create", "parked_1m", {2: 1.60}, memory_gib=8),
+]
+
+
+@dataclass(frozen=True)
+class ModelRow:
+    """The same shape under every thread model; threads are dear, so theirs is smaller."""
+
+    name: str
+    metric: str
+    workload: str
+    n: int
+    threads_metric: str
+    threads_workload: str
+    threads_n: int
+
+
+MODEL_ROWS = [
+    ModelRow("models_spawn_join", "spawn_join_first", "spawn_join", 200_000,
+             "threads_spawn_join", "threads_spawn_join", 5_000),
+    ModelRow("models_fib", "fib_each", "fib", 22, "threads_fib_each", "threads_fib", 15),
+]
+
+MODELS = ["1:1", "N:1", "GM", "GMP"]
+
+
+class Failure(Exception):
+    """A workload, or the build of a peer, that did not run to its end."""
+
+
+def spell(bar: float | None, more_is_better: bool) -> str:
+    if bar is None:
+        return "-"
+    return f"{'≥' if more_is_better else '≤'} {bar:.2f}"
+
+
+def verdict(ratio: float | None, bar: float | None, row: Row) -> str:
+    if ratio is None or bar is None:
+        return ""
+    lead = ratio / bar if row.more_is_better else bar / ratio
+    if lead >= 1 + row.tie:
+        return "pass"
+    return "miss" if lead <= 1 / (1 + row.tie) else "~"
+
+
+def figure(value: float | None) -> str:
+    """Three significant digits, and all digits before the point."""
+    if value is None:
+        return "-"
+    for limit, digits in ((100, 0), (10, 1), (1, 2)):
+        if abs(value) >= limit:
+            return f"{value:,.{digits}f}"
+    return f"{value:.3f}"
+
+
+def cell(result: dict, side: str) -> str:
+    return "failed" if side in result["failed"] else figure(result[side])
+
+
+def print_table(head: list[str], body: list[list[str]], left: set[int]) -> None:
+    """A Markdown table that is also straight to the eye."""
+    widths = [max(len(line[i]) for line in [head, *body]) for i in range(len(head))]
+
+    def render(cells: list[str]) -> str:
+        return "| " + " | ".join(
+            c.ljust(w) if i in left else c.rjust(w) for i, (c, w) in enumerate(zip(cells, widths))
+        ) + " |"
+
+    print(render(head))
+    print("|" + "|".join("-" * (w + 2) if i in left else "-" * (w + 1) + ":"
+                         for i, w in enumerate(widths)) + "|")
+    for line in body:
+        print(render(line))
+
+
+def progress(text: str) -> None:
+    print(text, end="", file=sys.stderr, flush=True)
+
+
+LINE = re.compile(r"^(\S+) procs=(\d+) value=(\S+) unit=(\S+)$")
+
+
+@dataclass
+class Side:
+    """One program that knows the workloads by name."""
+
+    name: str
+    program: Path
+    timeout_s: float
+
+    def run(self, workload: str, procs: int, n: int | None = None,
+            debug: str | None = None) -> dict[str, tuple[float, str]]:
+        """Runs a workload in a fresh process: its figures and units by name."""
+        command = [str(self.program), workload] + (["-n", str(n)] if n else [])
+        env = dict(os.environ, GOMAXPROCS=str(procs))
+        if debug:
+            env["GOFER_DEBUG"] = debug
+        what = f"{self.name}: {workload} P={procs}" + (f" GOFER_DEBUG={debug}" if debug else "")
+        try:
+            done = subprocess.run(command, env=env, capture_output=True, text=True, check=False,
+                                  errors="replace", timeout=self.timeout_s)
+        except subprocess.TimeoutExpired as e:
+            raise Failure(f"{what}: no end after {self.timeout_s:.0f} s") from e
+        except OSError as e:
+            raise Failure(f"{what}: {e}") from e
+        if done.returncode != 0:
+            tail = "\n".join(done.stderr.strip().splitlines()[:20])
+            raise Failure(f"{what}: exit code {done.returncode}\n{tail}".rstrip())
+        matches = filter(None, map(LINE.match, done.stdout.splitlines()))
+        return {m[1]: (float(m[3]), m[4]) for m in matches}
+
+
+class Samples:
+    """The figures of one metric on each side."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, list[float]] = {}
+        self.failed: list[str] = []
+        self.unit = ""
+
+    def add(self, side: str, value: float, unit: str) -> None:
+        self.values.setdefault(side, []).append(value)
+        self.unit = unit
+
+    def fail(self, sides: set[str]) -> None:
+        self.failed = sorted(sides)
+        self.values = {k: v for k, v in self.values.items() if k not in sides}
+
+    def median(self, side: str) -> float | None:
+        values = self.values.get(side)
+        return statistics.median(values) if values else None
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One process of a round: what to run, and under which name each figure of it is collected."""
+
+    key: str  # the column that its figures go to
+    side: Side
+    arguments: dict
+    wanted: dict[str, str]
+
+
+class Bench:
+    """One run of everything that was asked for; failures are collected, not fatal."""
+
+    def __init__(self, gofer: Side | None, go: Side | None, repeats: int) -> None:
+        self.gofer, self.go, self.repeats = gofer, go, repeats
+        self.failures: list[str] = []
+        self.left_out: list[str] = []
+
+    def take_turns(self, label: str, turns: list[Turn]) -> dict[str, Samples]:
+        """Runs every turn once a round. A turn that fails is not tried again and has no figures."""
+        collected = {name: Samples() for t in turns for name in t.wanted.values()}
+        broken: set[str] = set()
+        progress(f"{label} ")
+        for _ in range(self.repeats):
+            for turn in turns:
+                if turn.key in broken:
+                    continue
+                try:
+                    figures = turn.side.run(**turn.arguments)
+                    for metric, name in turn.wanted.items():
+                        if metric not in figures:
+                            raise Failure(f"{turn.side.name}: {label}: it does not print {metric}")
+                        collected[name].add(turn.key, *figures[metric])
+                except Failure as e:
+                    broken.add(turn.key)
+                    self.failures.append(str(e))
+                    progress("!")
+            progress(".")
+        progress("\n")
+        for samples in collected.values():
+            samples.fail(broken)
+        return collected
+
+    def measure(self, workload: str, procs: int, rows: list[Row]) -> list[dict]:
+        arguments = {"workload": workload, "procs": procs}
+        wanted = {r.metric: r.metric for r in rows}
+        turns = [Turn(s.name, s, arguments, wanted) for s in (self.gofer, self.go) if s]
+        collected = self.take_turns(f"{workload} P={procs}", turns)
+        return [self.result(row, procs, collected[row.metric]) for row in rows]
+
+    @staticmethod
+    def result(row: Row, procs: int, samples: Samples) -> dict:
+        ours, theirs = samples.median("gofer"), samples.median("go")
+        bar = row.bars[procs]
+        ratio = ours / theirs if ours is not None and theirs else None
+        return {
+            "metric": row.metric, "procs": procs, "unit": samples.unit, "gofer": ours, "go": theirs,
+            "ratio": ratio, "bar": bar, "bar_text": spell(bar, row.more_is_better),
+            "verdict": verdict(ratio, bar, row),
+            "failed": samples.failed, "samples": samples.values,
+        }
+
+    def measure_models(self, row: ModelRow, cpus: int) -> dict:
+        goroutines = {"workload": row.workload, "n": row.n}
+        arguments = {
+            "1:1": {"workload": row.threads_workload, "n": row.threads_n, "procs": cpus},
+            "N:1": goroutines | {"procs": 1},
+            "GM": goroutines | {"procs": cpus, "debug": "model=gm"},
+            "GMP": goroutines | {"procs": cpus},
+        }
+        assert self.gofer is not None
+        turns = [
+            Turn(m, self.gofer, arguments[m],
+                 {row.threads_metric if m == "1:1" else row.metric: row.name}) for m in MODELS
+        ]
+        samples = self.take_turns(row.name, turns)[row.name]
+        return {
+            "name": row.name, "n": row.n, "threads_n": row.threads_n, "unit": samples.unit,
+            **{m: samples.median(m) for m in MODELS}, "failed": samples.failed,
+            "samples": samples.values,
+        }
+
+
+def selected(only: str | None, *names: str) -> bool:
+    return only is None or any(re.search(only, name) for name in names)
+
+
+def free_gib() -> float:
+    found = re.search(r"MemAvailable:\s+(\d+)", Path("/proc/meminfo").read_text())
+    return int(found[1]) / 2**20 if found else float("inf")
+
+
+def run_rows(bench: Bench, only: str | None) -> list[dict]:
+    """Rows of one workload at one P come from the same processes."""
+    groups: dict[tuple[str, int], list[Row]] = {}
+    for row in ROWS:
+        if selected(only, row.metric, row.workload):
+            for procs in row.bars:
+                groups.setdefault((row.workload, procs), []).append(row)
+    results = []
+    for (workload, procs), rows in groups.items():
+        if (need := max(r.memory_gib for r in rows)) > free_gib():
+            bench.left_out.append(f"{workload} P={procs}: left out, it needs {need} GiB of memory")
+            continue
+        results += bench.measure(workload, procs, rows)
+    return results
+
+
+class Neighbours:
+    """How much of the machine other processes used since the start."""
+
+    def __init__(self) -> None:
+        self.start = self.ticks()
+
+    @staticmethod
+    def ticks() -> tuple[float, float, float]:
+        """Of all CPUs since boot: all time, busy time, and how much of that was ours."""
+        numbers = [int(n) for n in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+        idle = numbers[3] + numbers[4]
+        seconds = sum(sum(resource.getrusage(who)[:2])
+                      for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+        return sum(numbers), sum(numbers) - idle, seconds * os.sysconf("SC_CLK_TCK")
+
+    def share(self) -> float:
+        total, busy, ours = (b - a for a, b in zip(self.start, self.ticks()))
+        return max(0.0, (busy - ours) / total) if total else 0.0
+
+
+def first_line(command: list[str]) -> str:
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+        if lines := done.stdout.splitlines():
+            return lines[0]
+    return "not found"
+
+
+def about(gofer: Side | None) -> dict[str, str]:
+    """What compiled gofer_bench, in its own words."""
+    if gofer is None:
+        return {}
+    try:
+        done = subprocess.run([str(gofer.program), "--about"], capture_output=True, text=True,
+                              timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return {}
+    return dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+
+
+def describe_machine(gofer: Side | None, build: Path) -> dict[str, str]:
+    model = re.search(r"model name\s*:\s*(.*)", Path("/proc/cpuinfo").read_text())
+    built = about(gofer)
+    machine = {
+        "CPU": model[1] if model else platform.machine(),
+        "cores": str(len(os.sched_getaffinity(0))),
+        "kernel": f"{platform.system()} {platform.release()}",
+        "compiler": built.get("compiler", "unknown"),
+        "go": first_line(["go", "env", "GOVERSION"]) if shutil.which("go") else "not found",
+    }
+    cache = build / "CMakeCache.txt"
+    options = cache.read_text() if cache.exists() else ""
+    checks = re.search(r"^GOFER_CHECKS:\w+=(ON|1|TRUE|YES)$", options, re.M)
+    sanitizer = re.search(r"^GOFER_SANITIZE:\w+=(.+)$", options, re.M)
+    slow = [text for text, found in (("not optimised", built.get("optimised") == "no"),
+                                     ("with the runtime's checks", checks),
+                                     ("with a sanitizer", sanitizer)) if found]
+    if slow:
+        machine["WARNING"] = "this build is " + ", ".join(slow) + ": its figures say little"
+    set_by_user = [f"{k}={v}" for k, v in sorted(os.environ.items())
+                   if k in ("GOFER_DEBUG", "GOFER_STACK_SIZE", "GOGC", "GODEBUG", "GOMEMLIMIT")]
+    if set_by_user:
+        machine["environment"] = " ".join(set_by_user)
+    return machine
+
+
+def find_gofer(build: Path, timeout_s: float) -> Side | None:
+    for place in ("bench/gofer_bench", "bin/gofer_bench", "gofer_bench"):
+        if (build / place).is_file():
+            return Side("gofer", build / place, timeout_s)
+    return None
+
+
+def build_go(build: Path, timeout_s: float) -> Side | None:
+    """None when there is no go; a peer that does not compile is a failure."""
+    if shutil.which("go") is None:
+        return None
+    program = build / "bench" / "go_bench"
+    program.parent.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(["go", "build", "-buildvcs=false", "-o", str(program), "."],
+                          cwd=HERE / "peers" / "go", capture_output=True, text=True, check=False,
+                          env=dict(os.environ, GOTOOLCHAIN="local", GOWORK="off"))
+    if done.returncode != 0:
+        raise Failure("go: the build failed\n" + done.stderr.strip())
+    return Side("go", program, timeout_s)
+
+
+def print_rows(results: list[dict]) -> None:
+    print_table(
+        ["workload", "P", "Go", "Gofer", "unit", "ratio", "bar", "verdict"],
+        [[r["metric"], str(r["procs"]), cell(r, "go"), cell(r, "gofer"), r["unit"],
+          figure(r["ratio"]), r["bar_text"], r["verdict"]] for r in results],
+        left={0, 4, 7})
+    counts = {v: sum(r["verdict"] == v for r in results) for v in ("pass", "~", "miss")}
+    print(f"\nratio: Gofer/Go. pass {counts['pass']}, tie (~, too near to the bar to tell) "
+          f"{counts['~']}, miss {counts['miss']}.")
+
+
+def print_models(results: list[dict], cpus: int) -> None:
+    print("\nThread models on one workload, each goroutine or thread:\n")
+    print_table(
+        ["workload", "1:1 threads", "N:1 (P=1)", f"GM (P={cpus})", f"GMP (P={cpus})", "unit", "n"],
+        [[r["name"].removeprefix("models_"), *(cell(r, m) for m in MODELS), r["unit"],
+          f"{r['n']:,} (threads {r['threads_n']:,})"] for r in results],
+        left={0, 5, 6})
+
+
+def parse_args() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--build", type=Path, default=Path("build/release"),
+                        help="build directory with gofer_bench (default: build/release)")
+    parser.add_argument("--only", metavar="REGEX",
+                        help="only the rows that match; models_* is the second table")
+    parser.add_argument("--repeats", type=int, help="processes a side (default: 7)")
+    parser.add_argument("--quick", action="store_true", help="3 processes a side")
+    parser.add_argument("--timeout", type=float, default=300, help="seconds a process may take")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all samples to FILE")
+    args = parser.parse_args()
+    args.repeats = args.repeats or (3 if args.quick else 7)
+    args.build = args.build.resolve()
+    return args
+
+
+def main() -> int:
+    args = parse_args()
+    failures: list[str] = []
+    gofer = find_gofer(args.build, args.timeout)
+    go = None
+    try:
+        go = build_go(args.build, args.timeout)
+        if go is None:
+            print("No go in PATH: Go's side is missing, so there are no ratios.\n")
+    except Failure as e:
+        failures.append(str(e))
+        print("Go's side does not build, so there are no ratios.\n")
+    if gofer is None:
+        failures.append(f"gofer: no gofer_bench under {args.build.name}/: build it first")
+        print("No gofer_bench in the build directory: Gofer's side is missing.\n")
+
+    machine = describe_machine(gofer, args.build)
+    for key, value in machine.items():
+        print(f"{key}: {value}")
+    print(f"median of {args.repeats} processes a side, in turn\n", flush=True)
+
+    neighbours = Neighbours()
+    bench = Bench(gofer, go, args.repeats)
+    cpus = len(os.sched_getaffinity(0))
+    models = [r for r in MODEL_ROWS if gofer and selected(args.only, r.name)]
+    results = run_rows(bench, args.only) if gofer or go else []
+    model_results = [bench.measure_models(r, cpus) for r in models]
+    if results:
+        print_rows(results)
+    if model_results:
+        print_models(model_results, cpus)
+    for line in bench.left_out:
+        print(line)
+    others = neighbours.share()
+    if others > DISTURBED:
+        print(f"\nWARNING: other processes used {others:.0%} of the machine meanwhile: "
+              "these figures are rough, and so are the ratios.")
+    if not (results or model_results or bench.left_out) and (gofer or go):
+        failures.append(f"nothing is named like {args.only}")
+
+    failures += bench.failures
+    if args.json:
+        args.json.write_text(json.dumps(
+            {"machine": machine, "repeats": args.repeats, "others": others, "rows": results,
+             "models": model_results, "failures": failures}, indent=1) + "\n")
+    for failure in failures:
+        print(f"\nFAILED {failure}", file=sys.stderr)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

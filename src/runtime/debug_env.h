@@ -1,0 +1,27 @@
+// What the environment says about the runtime, read once at the start:
+//   GOFER_DEBUG=key=value,...   model=gm|gmp, guard=madvise|mprotect|none, idlems=N
+//   GOMAXPROCS=N                at most 4096
+//   GOFER_STACK_SIZE=N[K|M]     64K to 1024M
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace gofer::internal {
+
+struct DebugEnv {
+  enum class Guard { madvise, mprotect, none };
+
+  bool model_gm = false;         ///< no local queues: everything through the global one
+  Guard guard = Guard::madvise;  ///< how the ends of stacks are made to fault
+  int64_t idle_ms = 5000;        ///< how long an idle thread lives
+  int gomaxprocs = 0;            ///< 0: not given
+  size_t stack_size = 0;         ///< bytes; 0: not given
+};
+
+/// The arguments are the variables' values, or null. What is wrong is told through `complain`, one
+/// line for each thing, without line end, and has no effect; the rest counts. Allocates nothing.
+DebugEnv parse_debug_env(const char* gofer_debug, const char* gomaxprocs, const char* stack_size,
+                         void (*complain)(const char* message));
+
+}  // namespace gofer::internal

@@ -1,0 +1,386 @@
+// gofer-test: once
+// Stacks without goroutines: classes, tops, guards of each kind, reuse, and what is given back to the system.
+#include "runtime/stack.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "os/memory.h"
+#include "os/raw_syscall.h"
+#include "runtime/sanitizer.h"
+
+namespace gofer::internal {
+namespace {
+
+// Each test that needs fresh stacks has a class to itself: stacks are never unmapped.
+constexpr StackClass marker_class{0};
+constexpr StackClass mprotect_class{1};
+constexpr StackClass none_class{2};
+constexpr StackClass reuse_class{4};
+constexpr StackClass pages_class{5};
+constexpr StackClass cold_class{6};
+constexpr StackClass map_class{7};
+
+// Asks the kernel, which answers EFAULT where an access of ours would end the process.
+bool readable(const char* address) {
+  int ends[2];
+  if (pipe(ends) != 0) abort();
+  const long written = os::raw_syscall(SYS_write, ends[1], reinterpret_cast<long>(address), 1);
+  close(ends[0]);
+  close(ends[1]);
+  return written == 1;
+}
+
+bool guarded(const char* stack) {
+  for (size_t at = 0; at < stack_guard_size; at += os::page_size) {
+    if (readable(stack + at) || readable(stack + at + os::page_size - 1)) return false;
+  }
+  return readable(stack + stack_guard_size);
+}
+
+size_t resident_pages(const char* from, const char* to) {
+  const auto first = reinterpret_cast<uintptr_t>(from) & ~(os::page_size - 1);
+  const size_t pages =
+      (reinterpret_cast<uintptr_t>(to) - first + os::page_size - 1) / os::page_size;
+  std::vector<unsigned char> present(pages);
+  if (mincore(reinterpret_cast<void*>(first), pages * os::page_size, present.data()) != 0) abort();
+  return static_cast<size_t>(
+      std::count_if(present.begin(), present.end(), [](unsigned char c) { return (c & 1) != 0; }));
+}
+
+size_t resident_pages(const char* stack, StackClass c) {
+  return resident_pages(stack + stack_guard_size, stack + stack_size(c));
+}
+
+void touch(char* from, const char* to) {
+  for (char* at = from; at < to; at += os::page_size) *const_cast<volatile char*>(at) = 1;
+}
+
+// The permissions of the mapping that the address lies in, as /proc/self/maps has them.
+std::string permissions(const char* address) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long from = 0;
+    unsigned long to = 0;
+    char mode[8] = {};
+    if (sscanf(line.c_str(), "%lx-%lx %7s", &from, &to, mode) != 3) continue;
+    const auto at = reinterpret_cast<uintptr_t>(address);
+    if (at >= from && at < to) return mode;
+  }
+  return "";
+}
+
+size_t map_entries() {
+  std::ifstream maps("/proc/self/maps");
+  size_t lines = 0;
+  for (std::string line; std::getline(maps, line);) ++lines;
+  return lines;
+}
+
+bool kernel_has_markers() {
+  void* page = os::reserve(os::page_size);
+  const bool has = os::guard_by_marker(page, os::page_size);
+  os::release(page, os::page_size);
+  return has;
+}
+
+TEST(Stack, ClassesArePowersOfTwoFrom128KiB) {
+  EXPECT_EQ(stack_size(StackClass{0}), 128u * 1024);
+  for (int c = 1; c < stack_classes; ++c) {
+    EXPECT_EQ(stack_size(StackClass(c)), 2 * stack_size(StackClass(c - 1)));
+  }
+  EXPECT_EQ(stack_size(StackClass(stack_classes - 1)), size_t{1} << 30);
+}
+
+TEST(Stack, ClassIsTheSmallestThatHoldsTheWishBesideTheGuard) {
+  StackClass c;
+  for (int i = 0; i < stack_classes; ++i) {
+    const size_t usable = stack_size(StackClass(i)) - stack_guard_size;
+    ASSERT_TRUE(stack_class_for(usable, c));
+    EXPECT_EQ(static_cast<int>(c), i);
+    ASSERT_EQ(stack_class_for(usable + 1, c), i + 1 < stack_classes);
+    if (i + 1 < stack_classes) {
+      EXPECT_EQ(static_cast<int>(c), i + 1);
+    }
+  }
+  ASSERT_TRUE(stack_class_for(1, c));
+  EXPECT_EQ(static_cast<int>(c), 0);
+  ASSERT_TRUE(stack_class_for(0, c));
+  EXPECT_EQ(c, default_stack_class());
+  EXPECT_FALSE(stack_class_for(SIZE_MAX, c));
+  EXPECT_FALSE(stack_class_for(size_t{1} << 30, c));
+}
+
+TEST(Stack, DefaultIsOneMiBAndCanBeSet) {
+  const StackClass before = default_stack_class();
+  EXPECT_EQ(stack_size(before), size_t{1} << 20);
+  set_default_stack_size(64 * 1024);
+  EXPECT_EQ(default_stack_class(), StackClass{0});
+  set_default_stack_size(SIZE_MAX);  // refused
+  EXPECT_EQ(default_stack_class(), StackClass{0});
+  set_default_stack_size((size_t{1} << 20) - stack_guard_size);
+  EXPECT_EQ(default_stack_class(), before);
+}
+
+TEST(Stack, LiesAtAMultipleOfItsSize) {
+  for (const int c : {3, 8, 9}) {
+    char* stack = take_stack(StackClass(c));
+    ASSERT_NE(stack, nullptr);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(stack) % stack_size(StackClass(c)), 0u);
+    put_stack(stack, StackClass(c));
+  }
+}
+
+TEST(Stack, TopsAreAlignedAndOfSixteenColours) {
+  const StackClass c{3};
+  std::set<size_t> colours;
+  std::vector<char*> stacks;
+  for (int i = 0; i < 64; ++i) {
+    char* stack = take_stack(c);
+    ASSERT_NE(stack, nullptr);
+    stacks.push_back(stack);
+    char* top = stack_top(stack, c);
+    const auto below = static_cast<size_t>(stack + stack_size(c) - top);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(top) % 16, 0u);
+    EXPECT_GE(below, 64u);
+    EXPECT_LE(below, 1024u);
+    colours.insert(below);
+    *(top - 1) = 1;
+    EXPECT_EQ(stack_top(stack, c), top);
+  }
+  EXPECT_EQ(colours.size(), 16u);
+  for (char* stack : stacks) put_stack(stack, c);
+}
+
+TEST(Stack, MarkerGuardFaultsAndSplitsNoMapping) {
+  if (!kernel_has_markers()) GTEST_SKIP() << "this kernel has no guard markers";
+  set_guard_kind(GuardKind::marker);
+  std::vector<char*> stacks;
+  const size_t before = map_entries();
+  for (int i = 0; i < 200; ++i) {
+    char* stack = take_stack(marker_class);
+    ASSERT_NE(stack, nullptr);
+    stacks.push_back(stack);
+    if (i < 5) {
+      EXPECT_TRUE(guarded(stack));
+    }
+    EXPECT_EQ(permissions(stack), "rw-p");
+  }
+  EXPECT_LT(map_entries(), before + 60);  // 200 and more if each split one
+  for (char* stack : stacks) put_stack(stack, marker_class);
+}
+
+TEST(Stack, MprotectGuardFaults) {
+  set_guard_kind(GuardKind::mprotect);
+  for (int i = 0; i < 10; ++i) {
+    char* stack = take_stack(mprotect_class);
+    ASSERT_NE(stack, nullptr);
+    EXPECT_TRUE(guarded(stack));
+    EXPECT_EQ(permissions(stack), "---p");
+    EXPECT_EQ(permissions(stack + stack_guard_size), "rw-p");
+  }
+  set_guard_kind(GuardKind::marker);
+}
+
+TEST(Stack, WithoutGuardTheWholeRangeIsUsable) {
+  set_guard_kind(GuardKind::none);
+  char* stack = take_stack(none_class);
+  set_guard_kind(GuardKind::marker);
+  ASSERT_NE(stack, nullptr);
+  touch(stack, stack + stack_size(none_class));
+  EXPECT_TRUE(readable(stack));
+  put_stack(stack, none_class);
+}
+
+TEST(Stack, GuardSurvivesReuse) {
+  for (int i = 0; i < 5; ++i) {
+    char* stack = take_stack(reuse_class);
+    ASSERT_NE(stack, nullptr);
+    ASSERT_TRUE(guarded(stack));
+    touch(stack + stack_guard_size, stack + stack_size(reuse_class));
+    put_stack(stack, reuse_class);
+  }
+}
+
+TEST(Stack, GuardRangeIsTheLowest64KiB) {
+  char* stack = take_stack(reuse_class);
+  const auto low = reinterpret_cast<uintptr_t>(stack);
+  EXPECT_FALSE(in_guard(stack, low - 1));
+  EXPECT_TRUE(in_guard(stack, low));
+  EXPECT_TRUE(in_guard(stack, low + 64 * 1024 - 1));
+  EXPECT_FALSE(in_guard(stack, low + 64 * 1024));
+  put_stack(stack, reuse_class);
+}
+
+TEST(Stack, PoolIsLastInFirstOut) {
+  char* a = take_stack(reuse_class);
+  char* b = take_stack(reuse_class);
+  char* c = take_stack(reuse_class);
+  EXPECT_TRUE(a != b && b != c && a != c);
+  put_stack(a, reuse_class);
+  put_stack(b, reuse_class);
+  put_stack(c, reuse_class);
+  EXPECT_EQ(take_stack(reuse_class), c);
+  EXPECT_EQ(take_stack(reuse_class), b);
+  EXPECT_EQ(take_stack(reuse_class), a);
+  put_stack(a, reuse_class);
+  put_stack(b, reuse_class);
+  put_stack(c, reuse_class);
+}
+
+TEST(Stack, StackInThePoolKeepsNoMoreThanItsWarmTop) {
+  char* stack = take_stack(pages_class);
+  ASSERT_NE(stack, nullptr);
+  const size_t all = (stack_size(pages_class) - stack_guard_size) / os::page_size;
+  touch(stack + stack_guard_size, stack + stack_size(pages_class));
+  EXPECT_EQ(resident_pages(stack, pages_class), all);
+  put_stack(stack, pages_class);
+  EXPECT_EQ(resident_pages(stack, pages_class), 4u);
+  const char* end = stack + stack_size(pages_class);
+  EXPECT_EQ(resident_pages(end - 4 * os::page_size, end), 4u);
+  EXPECT_EQ(take_stack(pages_class), stack);
+  EXPECT_EQ(*(end - 2 * os::page_size), 1);  // still what was written
+  put_stack(stack, pages_class);
+}
+
+TEST(Stack, OldestOfManyFreeStacksGiveEverythingBack) {
+  constexpr size_t warm = 4096;
+  constexpr size_t surplus = 50;
+  std::vector<char*> stacks;
+  for (size_t i = 0; i < warm + surplus; ++i) {
+    char* stack = take_stack(cold_class);
+    ASSERT_NE(stack, nullptr);
+    touch(stack + stack_size(cold_class) - os::page_size, stack + stack_size(cold_class));
+    stacks.push_back(stack);
+  }
+  for (char* stack : stacks) put_stack(stack, cold_class);
+  for (size_t i = 0; i < surplus; ++i) {
+    EXPECT_EQ(resident_pages(stacks[i], cold_class), 0u) << i;
+  }
+  for (size_t i = surplus; i < stacks.size(); i += 100) {
+    EXPECT_EQ(resident_pages(stacks[i], cold_class), 1u) << i;
+  }
+  // All come back, newest first, the cold ones last; and in the same number.
+  for (size_t i = stacks.size(); i > 0; --i) ASSERT_EQ(take_stack(cold_class), stacks[i - 1]);
+  // Now the cold ones are warm again; the count of the warm begins anew.
+  for (char* stack : stacks) {
+    touch(stack + stack_size(cold_class) - os::page_size, stack + stack_size(cold_class));
+  }
+  for (char* stack : stacks) put_stack(stack, cold_class);
+  EXPECT_EQ(resident_pages(stacks[surplus - 1], cold_class), 0u);
+  EXPECT_EQ(resident_pages(stacks[surplus], cold_class), 1u);
+}
+
+TEST(StackCache, RefillBringsABatchAndDrainLeavesTheNewest) {
+  StackCache cache;
+  ASSERT_TRUE(refill_stacks(cache));
+  EXPECT_EQ(cache.count, StackCache::batch);
+  std::set<char*> different(cache.slot, cache.slot + cache.count);
+  EXPECT_EQ(different.size(), static_cast<size_t>(StackCache::batch));
+  std::vector<char*> before(cache.slot, cache.slot + cache.count);
+  drain_stacks(cache, 5);
+  ASSERT_EQ(cache.count, 5);
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(cache.slot[i], before[static_cast<size_t>(StackCache::batch - 5 + i)]);
+  }
+  drain_stacks(cache, 8);  // fewer are there: nothing happens
+  EXPECT_EQ(cache.count, 5);
+  EXPECT_EQ(cache.pop(), before[StackCache::batch - 1]);
+  EXPECT_EQ(cache.pop(), before[StackCache::batch - 2]);
+  EXPECT_EQ(cache.count, 3);
+  put_stack(before[StackCache::batch - 1], default_stack_class());
+  put_stack(before[StackCache::batch - 2], default_stack_class());
+  drain_stacks(cache, 0);
+  EXPECT_EQ(cache.count, 0);
+  EXPECT_EQ(cache.pop(), nullptr);
+}
+
+TEST(StackCache, DrainedStacksGiveTheirDeepPagesBack) {
+  StackCache cache;
+  ASSERT_TRUE(refill_stacks(cache));
+  const StackClass c = default_stack_class();
+  std::vector<char*> stacks(cache.slot, cache.slot + cache.count);
+  for (char* stack : stacks) touch(stack + stack_guard_size, stack + stack_size(c));
+  drain_stacks(cache, 0);
+  for (char* stack : stacks) EXPECT_EQ(resident_pages(stack, c), 4u);
+}
+
+TEST(StackCache, KnowsWhetherAStackIsWithAGoroutine) {
+  EXPECT_FALSE(any_stack_in_use(0));
+  StackCache cache;
+  ASSERT_TRUE(refill_stacks(cache));
+  EXPECT_FALSE(any_stack_in_use(cache.count));
+  char* used = cache.pop();
+  EXPECT_TRUE(any_stack_in_use(cache.count));
+  put_stack(used, default_stack_class());
+  EXPECT_FALSE(any_stack_in_use(cache.count));
+  drain_stacks(cache, 0);
+  EXPECT_FALSE(any_stack_in_use(0));
+}
+
+// Each runs in a process of its own, because it spoils the process.
+class StackDeathTest : public testing::Test {
+ protected:
+  void SetUp() override { testing::FLAGS_gtest_death_test_style = "threadsafe"; }
+};
+
+TEST_F(StackDeathTest, TouchingTheGuardIsASegmentationFault) {
+  if (sanitizers_enabled) GTEST_SKIP() << "the sanitizer has its own way to end";
+  EXPECT_EXIT(
+      {
+        char* stack = take_stack(map_class);
+        *const_cast<volatile char*>(stack + stack_guard_size - 1) = 1;
+      },
+      testing::KilledBySignal(SIGSEGV), "");
+  EXPECT_EXIT(
+      {
+        set_guard_kind(GuardKind::mprotect);
+        char* stack = take_stack(map_class);
+        *const_cast<volatile char*>(stack) = 1;
+      },
+      testing::KilledBySignal(SIGSEGV), "");
+}
+
+TEST_F(StackDeathTest, UnderMlockallTheGuardIsMadeByMprotect) {
+  if (sanitizers_enabled) GTEST_SKIP() << "the sanitizer's shadow cannot be locked";
+  EXPECT_EXIT(
+      {
+        if (mlockall(MCL_FUTURE | MCL_ONFAULT) != 0) exit(0);  // not allowed here
+        char* stack = take_stack(map_class);
+        const bool good = stack != nullptr && guarded(stack) && permissions(stack) == "---p";
+        exit(good ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+TEST_F(StackDeathTest, WithoutAddressSpaceThereIsNoStack) {
+  if (sanitizers_enabled) GTEST_SKIP() << "the sanitizer has used the address space up";
+  EXPECT_EXIT(
+      {
+        rlimit limit{};
+        limit.rlim_cur = limit.rlim_max = 256u << 20;
+        setrlimit(RLIMIT_AS, &limit);
+        const bool none =
+            take_stack(StackClass(stack_classes - 1)) == nullptr && !reserve_stacks(100'000);
+        // What fits is still to be had.
+        char* small = take_stack(StackClass{0});
+        exit(none && small != nullptr && guarded(small) ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace gofer::internal

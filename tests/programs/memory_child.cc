@@ -1,0 +1,163 @@
+// Programs that run out of address space, or of mappings.
+#include <gofer/gofer.h>
+#include <sys/resource.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <new>
+#include <thread>
+
+#include "../support/scenarios.h"
+#include "../support/wait_until.h"
+
+namespace {
+
+using namespace gofer::test;
+using namespace std::chrono_literals;
+
+constexpr std::size_t mib = 1 << 20;
+
+gofer::wait_group gate;
+std::atomic<long> finished{0};
+
+// From now on the process may have this much more.
+void limit_address_space(std::size_t more) {
+  gofer::run([] {});
+  std::FILE* file = std::fopen("/proc/self/statm", "r");
+  std::size_t pages = 0;
+  require(file != nullptr && std::fscanf(file, "%zu", &pages) == 1, "size of the process");
+  std::fclose(file);
+  const rlim_t bytes = pages * 4096 + more;
+  const rlimit limit{bytes, bytes};
+  require(setrlimit(RLIMIT_AS, &limit) == 0, "setrlimit");
+}
+
+// Starts goroutines until there is no memory for more; how many.
+template <class Start>
+long start_all(Start start) {
+  long started = 0;
+  try {
+    for (;;) {
+      start();
+      ++started;
+      require(started < 10'000'000, "the limit is noticed");
+    }
+  } catch (const std::bad_alloc&) {
+    say("bad_alloc");
+  }
+  return started;
+}
+
+// All that were started finish, and then there is room again.
+int finish(long started) {
+  std::printf("started: %ld\n", started);
+  gate.done();
+  require(wait_until([=] { return finished >= started; }), "all goroutines finish");
+  require(wait_until([] { return gofer::num_goroutine() == 0; }), "no goroutine is left");
+  require(finished == started, "none ran that was not started");
+  gofer::wait_group wg;
+  std::atomic<int> ran{0};
+  for (int i = 0; i < 100; ++i) wg.go([&] { ++ran; });
+  wg.wait();
+  require(ran == 100, "the runtime works afterwards");
+  say("completed");
+  return 0;
+}
+
+void wait_at_gate() {
+  gate.wait();
+  ++finished;
+}
+
+int parked() {
+  limit_address_space(2048 * mib);
+  return finish(start_all([] { gofer::go(wait_at_gate); }));
+}
+
+// Goroutines that start goroutines meet the end too.
+int parked_from_goroutine() {
+  limit_address_space(2048 * mib);
+  long started = 0;
+  gofer::wait_group wg;
+  wg.add(1);
+  gofer::go([&] {
+    started = start_all([] { gofer::go(wait_at_gate); });
+    wg.done();
+  });
+  wg.wait();
+  return finish(started);
+}
+
+int sized() {
+  limit_address_space(2048 * mib);
+  return finish(start_all([] { gofer::go({.stack_size = 60 * mib}, wait_at_gate); }));
+}
+
+// The closure lies on the heap, which ends first.
+int large_closures() {
+  limit_address_space(1024 * mib);
+  return finish(start_all([] {
+    std::array<char, 4 * mib> block;
+    block[0] = 1;
+    gofer::go([block] {
+      gate.wait();
+      finished += block[0];
+    });
+  }));
+}
+
+int absurd_sizes() {
+  for (std::size_t size : {SIZE_MAX, SIZE_MAX - 4096, SIZE_MAX / 2, std::size_t{1} << 46,
+                           std::size_t{1} << 40, std::size_t{64} << 30}) {
+    try {
+      gofer::go({.name = "absurd", .stack_size = size}, [] { say("ran"); });
+      std::printf("%zu: no exception\n", size);
+    } catch (const std::bad_alloc&) {
+      say("bad_alloc");
+    }
+  }
+  std::printf("goroutines: %zu\n", gofer::num_goroutine());
+  gate.done();
+  gofer::wait_group wg;
+  wg.go([] { say("completed"); });
+  wg.wait();
+  return 0;
+}
+
+// With mprotect guards (the test sets that) a stack costs two mappings, of which there are 65,530:
+// those goroutines that get no stack begin when others end.
+int mappings() {
+  constexpr long count = 34'000;
+  std::atomic<long> started{0};
+  for (long i = 0; i < count; ++i) {
+    gofer::go([&] {
+      ++started;
+      wait_at_gate();
+    });
+  }
+  require(wait_until([&] {
+            const long before = started;
+            std::this_thread::sleep_for(300ms);
+            return before > 20'000 && started == before;
+          }),
+          "no more can start");
+  std::printf("at once: %s\n", started < count ? "some" : "all");
+  return finish(count);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  gate.add(1);
+  return run_scenario(argc, argv,
+                      {{"parked", parked},
+                       {"parked_from_goroutine", parked_from_goroutine},
+                       {"sized", sized},
+                       {"large_closures", large_closures},
+                       {"absurd_sizes", absurd_sizes},
+                       {"mappings", mappings}});
+}

@@ -1,0 +1,286 @@
+// Programs that overflow a goroutine's stack, come near to it, or fault in other ways.
+#include <gofer/gofer.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include "../support/scenarios.h"
+#include "../support/wait_until.h"
+
+namespace {
+
+using namespace gofer::test;
+
+[[noreturn]] void wait_for_the_end() {
+  gofer::wait_group never;
+  never.add(1);
+  never.wait();
+  std::abort();
+}
+
+// Goes down until `bytes` of stack are used.
+[[gnu::noinline]] int go_down(std::uintptr_t from, std::size_t bytes) {
+  volatile char frame[200];
+  frame[0] = 1;
+  if (from - reinterpret_cast<std::uintptr_t>(&frame[0]) >= bytes) return frame[0];
+  return go_down(from, bytes) + frame[0];
+}
+
+[[gnu::noinline]] int use_stack(std::size_t bytes) {
+  return go_down(reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)), bytes);
+}
+
+constexpr std::size_t without_end = std::size_t{1} << 40;
+
+// A frame larger than the guard.
+[[gnu::noinline]] int large_frames(int n) {
+  volatile char frame[200 * 1024];
+  frame[0] = static_cast<char>(n);
+  frame[sizeof frame - 1] = 1;
+  if (n > 1'000'000) return 0;
+  return large_frames(n + 1) + frame[0];
+}
+
+void say_id() {
+  std::printf("id=%lu\n", static_cast<unsigned long>(gofer::this_goroutine::id()));
+  std::fflush(stdout);
+}
+
+int recursion() {
+  gofer::go([] {
+    say_id();
+    use_stack(without_end);
+  });
+  wait_for_the_end();
+}
+
+int sized() {
+  gofer::go({.name = "small", .stack_size = 200 * 1024}, [] {
+    say_id();
+    use_stack(without_end);
+  });
+  wait_for_the_end();
+}
+
+int main_goroutine() {
+  gofer::run([] { return use_stack(without_end); });
+  return 0;
+}
+
+int locked() {
+  gofer::go([] {
+    gofer::lock_os_thread();
+    gofer::yield();
+    use_stack(without_end);
+  });
+  wait_for_the_end();
+}
+
+int large() {
+  gofer::go([] { large_frames(0); });
+  wait_for_the_end();
+}
+
+// Not the first goroutine on that stack, and after parking: the one to blame is the current one.
+int after_others() {
+  gofer::run([] {
+    gofer::wait_group wg;
+    for (int i = 0; i < 200; ++i) {
+      wg.go([] {
+        use_stack(100 * 1024);
+        gofer::yield();
+      });
+    }
+    wg.wait();
+    gofer::go([] {
+      for (int i = 0; i < 10; ++i) gofer::yield();
+      say_id();
+      use_stack(without_end);
+    });
+    gofer::wait_group never;
+    never.add(1);
+    never.wait();
+  });
+  return 0;
+}
+
+int all_at_once() {
+  static std::atomic<int> ready{0};
+  for (int i = 0; i < 20; ++i) {
+    gofer::go([] {
+      ++ready;
+      require(wait_until([] { return ready == 20; }), "twenty goroutines");
+      use_stack(without_end);
+    });
+  }
+  wait_for_the_end();
+}
+
+int handler_of_abort() {
+  signal(SIGABRT, [](int) { _exit(33); });
+  return recursion();
+}
+
+// What a goroutine is promised can be used, twice on the same stack.
+int nearly() {
+  const std::size_t size = std::strtoul(scenario_argument, nullptr, 10);
+  for (int i = 0; i < 2; ++i) {
+    gofer::wait_group wg;
+    wg.add(1);
+    gofer::go({.stack_size = size}, [&] {
+      use_stack(size * 95 / 100);
+      wg.done();
+    });
+    wg.wait();
+  }
+  say("completed");
+  return 0;
+}
+
+int nearly_default() {
+  gofer::wait_group wg;
+  const std::size_t size = std::strtoul(scenario_argument, nullptr, 10);
+  wg.go([=] { use_stack(size * 95 / 100); });
+  wg.wait();
+  say("completed");
+  return 0;
+}
+
+// ---- other faults
+
+int* volatile null_pointer = nullptr;
+
+void start_runtime() {
+  gofer::run([] {});
+}
+
+int null_in_goroutine() {
+  gofer::go([] { *null_pointer = 1; });
+  wait_for_the_end();
+}
+
+int null_in_thread() {
+  start_runtime();
+  *null_pointer = 1;
+  return 0;
+}
+
+int raised_in_goroutine() {
+  gofer::run([] { raise(SIGSEGV); });
+  say("went on");
+  return 0;
+}
+
+int raised_in_thread() {
+  start_runtime();
+  raise(SIGSEGV);
+  say("went on");
+  return 0;
+}
+
+[[gnu::noinline]] int overflow_thread() { return use_stack(without_end); }
+
+int thread_overflow() {
+  start_runtime();
+  std::thread([] { overflow_thread(); }).join();
+  return 0;
+}
+
+void plain_handler(int) {
+  (void)!write(STDOUT_FILENO, "own handler\n", 12);
+  _exit(9);
+}
+
+void info_handler(int, siginfo_t* info, void* context) {
+  const bool right = info->si_addr == nullptr && context != nullptr;
+  (void)!write(STDOUT_FILENO, right ? "own handler\n" : "wrong\n", right ? 12 : 6);
+  _exit(9);
+}
+
+void install(void (*handler)(int, siginfo_t*, void*)) {
+  struct sigaction action {};
+  action.sa_sigaction = handler;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGSEGV, &action, nullptr);
+}
+
+int plain_handler_goroutine() {
+  signal(SIGSEGV, plain_handler);
+  return null_in_goroutine();
+}
+
+int info_handler_goroutine() {
+  install(info_handler);
+  return null_in_goroutine();
+}
+
+int info_handler_thread() {
+  install(info_handler);
+  return null_in_thread();
+}
+
+// An overflow is ours to report even if the program has a handler.
+int own_handler_overflow() {
+  install(info_handler);
+  return recursion();
+}
+
+// Programs that let pages fault in: the handler repairs the access and returns.
+char* lazy_page;
+
+void repair(int, siginfo_t* info, void*) {
+  if (info->si_addr != lazy_page) _exit(97);
+  mprotect(lazy_page, 4096, PROT_READ | PROT_WRITE);
+}
+
+int repairing_handler() {
+  install(repair);
+  lazy_page =
+      static_cast<char*>(mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  gofer::wait_group wg;
+  for (int i = 0; i < 100; ++i) {
+    wg.add(1);
+    gofer::go([&] {
+      mprotect(lazy_page, 4096, PROT_NONE);
+      *static_cast<volatile char*>(lazy_page) = 1;
+      wg.done();
+    });
+    wg.wait();
+  }
+  mprotect(lazy_page, 4096, PROT_NONE);
+  *static_cast<volatile char*>(lazy_page) = 1;
+  say("completed");
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return run_scenario(argc, argv,
+                      {{"recursion", recursion},
+                       {"sized", sized},
+                       {"main_goroutine", main_goroutine},
+                       {"locked", locked},
+                       {"large", large},
+                       {"after_others", after_others},
+                       {"all_at_once", all_at_once},
+                       {"handler_of_abort", handler_of_abort},
+                       {"nearly", nearly},
+                       {"nearly_default", nearly_default},
+                       {"null_in_goroutine", null_in_goroutine},
+                       {"null_in_thread", null_in_thread},
+                       {"raised_in_goroutine", raised_in_goroutine},
+                       {"raised_in_thread", raised_in_thread},
+                       {"thread_overflow", thread_overflow},
+                       {"plain_handler_goroutine", plain_handler_goroutine},
+                       {"info_handler_goroutine", info_handler_goroutine},
+                       {"info_handler_thread", info_handler_thread},
+                       {"own_handler_overflow", own_handler_overflow},
+                       {"repairing_handler", repairing_handler}});
+}

@@ -1,0 +1,200 @@
+// Programs that get no more threads: by set_max_threads, or because the system has none. The latter
+// is played by a pthread_create of our own, which the library calls in place of libc's.
+#include <dlfcn.h>
+#include <gofer/gofer.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <climits>
+#include <cstdlib>
+#include <system_error>
+#include <thread>
+
+#include "../support/scenarios.h"
+#include "../support/wait_until.h"
+
+namespace {
+std::atomic<int> allowed{INT_MAX};  // threads that may still be started
+std::atomic<int> refused{0};
+}  // namespace
+
+extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
+                              void* (*body)(void*), void* argument) noexcept {
+  static const auto next =
+      reinterpret_cast<decltype(&pthread_create)>(dlsym(RTLD_NEXT, "pthread_create"));
+  if (allowed.load() <= 0) {
+    ++refused;
+    return EAGAIN;
+  }
+  --allowed;
+  return next(thread, attributes, body, argument);
+}
+
+namespace {
+
+using namespace gofer::test;
+using namespace std::chrono_literals;
+
+gofer::wait_group never;
+
+void wait_locked() {
+  gofer::lock_os_thread();
+  never.wait();
+}
+
+// ---- set_max_threads
+
+int max_threads_answers() {
+  for (int n : {0, 500, -1, 600, 0}) std::printf("%d\n", gofer::set_max_threads(n));
+  return 0;
+}
+
+int limit() {
+  gofer::set_max_threads(10);
+  for (int i = 0; i < 30; ++i) gofer::go(wait_locked);
+  never.wait();
+  return 0;
+}
+
+int limit_lowered() {
+  std::atomic<int> started{0};
+  for (int i = 0; i < 10; ++i) {
+    gofer::go([&] {
+      ++started;
+      wait_locked();
+    });
+  }
+  require(wait_until([&] { return started == 10; }), "ten goroutines");
+  gofer::set_max_threads(5);
+  say("went on");
+  return 0;
+}
+
+int within_limit() {
+  gofer::set_max_threads(100);
+  gofer::wait_group wg;
+  for (int i = 0; i < 500; ++i) {
+    wg.go([] {
+      for (int j = 0; j < 10; ++j) gofer::yield();
+    });
+  }
+  wg.wait();
+  say("completed");
+  return 0;
+}
+
+// ---- the system refuses
+
+void work() {
+  std::atomic<int> ran{0};
+  gofer::wait_group wg;
+  for (int i = 0; i < 1000; ++i) {
+    wg.go([&] {
+      gofer::yield();
+      gofer::wait_group inner;
+      for (int j = 0; j < 3; ++j) inner.go([&] { ++ran; });
+      inner.wait();
+      ++ran;
+    });
+  }
+  wg.wait();
+  require(ran == 4000, "all goroutines ran");
+}
+
+int refused_after() {
+  allowed = std::atoi(scenario_argument);
+  work();
+  std::printf("refused: %s\n", refused > 0 ? "yes" : "no");
+  say("completed");
+  return 0;
+}
+
+int refused_for_a_while() {
+  allowed = 1;
+  work();
+  allowed = INT_MAX;
+  const int wanted = gofer::gomaxprocs(0) < 2 ? 1 : 2;
+  gofer::wait_group wg;
+  std::atomic<bool> there{false};
+  for (int i = 0; i < 4; ++i) {
+    wg.go([&] {
+      if (wait_until([&] { return gofer::stats().threads >= wanted; })) there = true;
+    });
+  }
+  wg.wait();
+  require(there, "threads were started again");
+  work();
+  say("completed");
+  return 0;
+}
+
+// The only thread belongs to a goroutine that waits for one in the queue. As soon as there are
+// threads, somebody has to notice.
+int refused_for_a_while_locked() {
+  allowed = 1;
+  gofer::wait_group first;
+  gofer::wait_group second;
+  first.add(1);
+  second.add(1);
+  gofer::go([&] {
+    gofer::lock_os_thread();
+    gofer::go([&] { second.done(); });
+    second.wait();
+    first.done();
+  });
+  std::this_thread::sleep_for(200ms);  // for the runtime to find that it gets none
+  std::printf("refused: %s\n", refused > 0 ? "yes" : "no");
+  allowed = INT_MAX;
+  first.wait();
+  say("completed");
+  return 0;
+}
+
+void expect_system_error(void (*call)()) {
+  try {
+    call();
+    say("no exception");
+  } catch (const std::system_error& e) {
+    std::printf("system_error %s\n", e.code() == std::errc::resource_unavailable_try_again
+                                         ? "EAGAIN"
+                                         : e.code().message().c_str());
+  }
+}
+
+int first_refused() {
+  allowed = 0;
+  expect_system_error([] { gofer::go([] { say("ran"); }); });
+  expect_system_error([] { gofer::run([] { say("ran"); }); });
+  expect_system_error([] {
+    gofer::wait_group wg;
+    try {
+      wg.go([] { say("ran"); });
+    } catch (...) {
+      wg.wait();  // its counter is zero again
+      throw;
+    }
+  });
+  expect_system_error([] { gofer::gomaxprocs(0); });
+  std::printf("goroutines: %zu\n", gofer::num_goroutine());
+  allowed = INT_MAX;
+  work();
+  say("completed");
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  never.add(1);
+  return run_scenario(argc, argv,
+                      {{"max_threads_answers", max_threads_answers},
+                       {"limit", limit},
+                       {"limit_lowered", limit_lowered},
+                       {"within_limit", within_limit},
+                       {"refused_after", refused_after},
+                       {"refused_for_a_while", refused_for_a_while},
+                       {"refused_for_a_while_locked", refused_for_a_while_locked},
+                       {"first_refused", first_refused}});
+}

@@ -1,0 +1,521 @@
+// Reports that end the process: deadlock, uncaught exceptions, stack overflow, misuse. Each runs in
+// a child process, whose output and end are looked at.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <regex>
+#include <string>
+
+#include "support/child.h"
+#include "support/report.h"
+
+namespace {
+
+using namespace gofer::test;
+
+// ---- Deadlock
+
+constexpr const char* asleep = "fatal error: all goroutines are asleep - deadlock!\n";
+
+class Deadlock : public testing::Test {
+ protected:
+  void SetUp() override {
+    // A thread of TSan's own is always there, and might do anything.
+    if (under_tsan) GTEST_SKIP() << "silent under TSan";
+  }
+};
+
+ChildResult deadlock(const std::string& scenario, std::vector<std::string> environment = {}) {
+  return run_child("deadlock_child", {scenario}, environment);
+}
+
+int waiting_goroutines(const ChildResult& r) { return count_of(r.err, " [sync.WaitGroup.Wait"); }
+
+TEST_F(Deadlock, OfTheMainGoroutineAloneIsReported) {
+  const ChildResult r = deadlock("main_only");
+  EXPECT_TRUE(r.exited_with(2)) << r;
+  EXPECT_EQ(r.err.find(std::string(asleep) + "\ngoroutine 1 [sync.WaitGroup.Wait]:\n"), 0u) << r;
+  EXPECT_EQ(waiting_goroutines(r), 1) << r;
+}
+
+TEST_F(Deadlock, ShowsWhereEveryGoroutineWaits) {
+  const ChildResult r = deadlock("all_waiting");
+  EXPECT_TRUE(r.exited_with(2)) << r;
+  EXPECT_EQ(r.err.find(asleep), 0u) << r;
+  EXPECT_EQ(waiting_goroutines(r), 4) << r;
+  if (!has_symbols) return;
+  EXPECT_EQ(count_of(r.err, "wait_quietly(...)\n\t"), 3) << r;
+  EXPECT_EQ(count_of(r.err, "wait_for_ever(...)\n\t"), 1) << r;
+  EXPECT_TRUE(r.err_has(announced_line(r, "deadlock_child.cc", "wait") + " +0x")) << r;
+}
+
+TEST_F(Deadlock, ShowsWhoStartedEachGoroutine) {
+  if (!has_symbols) GTEST_SKIP() << "no symbols";
+  const ChildResult r = deadlock("all_waiting");
+  const std::regex created(
+      "created by start_waiters in goroutine 1\n\t[^\n]*deadlock_child\\.cc:[0-9]+ \\+0x");
+  const auto begin = std::sregex_iterator(r.err.begin(), r.err.end(), created);
+  EXPECT_EQ(std::distance(begin, std::sregex_iterator()), 3) << r;
+}
+
+TEST_F(Deadlock, ShowsAThousandGoroutines) {
+  const ChildResult r = run_child("deadlock_child", {"thousand"}, {}, std::chrono::seconds(120));
+  EXPECT_TRUE(r.exited_with(2)) << r;
+  EXPECT_EQ(waiting_goroutines(r), 1001) << r;
+  EXPECT_EQ(count_of(r.err, "\ngoroutine "), 1001) << r;
+}
+
+TEST_F(Deadlock, IsSeenWhenGoroutinesAreLockedToThreads) {
+  const ChildResult r = deadlock("locked");
+  EXPECT_TRUE(r.exited_with(2)) << r;
+  EXPECT_EQ(r.err.find(asleep), 0u) << r;
+  EXPECT_EQ(count_of(r.err, " [sync.WaitGroup.Wait, locked to thread]:\n"), 3) << r;
+  EXPECT_EQ(waiting_goroutines(r), 4) << r;
+}
+
+TEST_F(Deadlock, IsSeenWhenTheMainGoroutineIsLockedToItsThread) {
+  const ChildResult r = deadlock("main_locked");
+  EXPECT_TRUE(r.exited_with(2)) << r;
+  EXPECT_TRUE(r.err_has("goroutine 1 [sync.WaitGroup.Wait, locked to thread]:\n")) << r;
+  EXPECT_EQ(waiting_goroutines(r), 3) << r;
+}
+
+// The last thread that worked ends instead of going to sleep, after the others have slept long.
+TEST_F(Deadlock, IsSeenWhenTheLastThreadAtWorkEnds) {
+  const ChildResult r = deadlock("locked_ends_last", {with_debug("idlems=20")});
+  EXPECT_TRUE(r.exited_with(2)) << r;
+  EXPECT_EQ(r.err.find(asleep), 0u) << r;
+}
+
+TEST_F(Deadlock, ShowsNamesAndGoroutinesWithLargeStacks) {
+  ChildResult r = deadlock("named");
+  EXPECT_TRUE(r.exited_with(2)) << r;
+  EXPECT_TRUE(r.err_has(" \"reader\" [sync.WaitGroup.Wait]:\n")) << r;
+  r = deadlock("large_stack");
+  EXPECT_TRUE(r.exited_with(2)) << r;
+  if (has_symbols) {
+    EXPECT_EQ(count_of(r.err, "wait_quietly(...)\n"), 1) << r;
+  }
+}
+
+TEST_F(Deadlock, IsCertainWhenOrdinaryThreadsWaitToo) {
+  for (const char* scenario : {"thread_waits_too", "thread_waits_later"}) {
+    const ChildResult r = deadlock(scenario);
+    EXPECT_TRUE(r.exited_with(2)) << scenario << ": " << r;
+    EXPECT_EQ(r.err.find(asleep), 0u) << scenario << ": " << r;
+  }
+}
+
+TEST_F(Deadlock, IsSeenOnceTheLastThreadThatMightHelpHasEnded) {
+  const ChildResult r = deadlock("thread_ends");
+  EXPECT_TRUE(r.exited_with(2)) << r;
+  EXPECT_EQ(r.err.find(asleep), 0u) << r;
+}
+
+// Idle threads of the runtime end in the meantime; somebody has to go on looking.
+TEST_F(Deadlock, IsSeenEvenIfIdleThreadsHaveEndedBefore) {
+  const ChildResult r = deadlock("thread_ends_late", {with_debug("idlems=50")});
+  EXPECT_TRUE(r.exited_with(2)) << r;
+  EXPECT_EQ(r.err.find(asleep), 0u) << r;
+}
+
+TEST_F(Deadlock, IsSeenInTheSecondRunToo) {
+  ChildResult r = deadlock("second_run");
+  EXPECT_TRUE(r.exited_with(2)) << r;
+  EXPECT_EQ(waiting_goroutines(r), 3) << r;
+  r = deadlock("two_runs");
+  EXPECT_TRUE(r.exited_with(2)) << r;
+  EXPECT_EQ(waiting_goroutines(r), 2) << r;
+  r = deadlock("run_in_goroutine");
+  EXPECT_TRUE(r.exited_with(2)) << r;
+  EXPECT_EQ(count_of(r.err, "\ngoroutine "), 2) << r;
+}
+
+TEST_F(Deadlock, AfterGoexitOfMainHasItsOwnTextIfNobodyIsLeft) {
+  const ChildResult r = deadlock("goexit_others_finish");
+  EXPECT_TRUE(r.exited_with(2)) << r;
+  EXPECT_EQ(r.err.find("fatal error: no goroutines (main called runtime.Goexit) - deadlock!\n"), 0u)
+      << r;
+  EXPECT_EQ(count_of(r.err, "goroutine "), 0) << r;
+  EXPECT_EQ(r.out, "") << r;
+}
+
+TEST_F(Deadlock, AfterGoexitOfMainShowsThoseWhoAreAsleep) {
+  const ChildResult r = deadlock("goexit_others_wait");
+  EXPECT_TRUE(r.exited_with(2)) << r;
+  EXPECT_EQ(r.err.find(asleep), 0u) << r;
+  EXPECT_EQ(waiting_goroutines(r), 2) << r;
+}
+
+// Silence: also under TSan.
+
+TEST(NoDeadlock, WhileAThreadMayStillHelp) {
+  const ChildResult r = deadlock("thread_releases");
+  EXPECT_TRUE(r.exited_with(0)) << r;
+  EXPECT_EQ(r.err, "") << r;
+  EXPECT_TRUE(r.out_has("completed\n")) << r;
+}
+
+TEST(NoDeadlock, WhileThreadsComeAndGo) {
+  const ChildResult r = deadlock("thread_relay");
+  EXPECT_TRUE(r.exited_with(0)) << r;
+  EXPECT_EQ(r.err, "") << r;
+  EXPECT_TRUE(r.out_has("completed\n")) << r;
+}
+
+TEST(NoDeadlock, WhileAGoroutineIsInASystemCall) {
+  const ChildResult r = deadlock("goroutine_in_system_call");
+  EXPECT_TRUE(r.exited_with(0)) << r;
+  EXPECT_EQ(r.err, "") << r;
+  EXPECT_TRUE(r.out_has("completed\n")) << r;
+}
+
+TEST(NoDeadlock, WhileAThreadSleepsOutsideOfTheRuntime) {
+  const ChildResult r = deadlock("thread_sleeps");
+  EXPECT_TRUE(r.exited_with(7)) << r;
+  EXPECT_EQ(r.err, "") << r;
+}
+
+TEST(NoDeadlock, WithoutRun) {
+  for (const char* scenario : {"not_running", "after_run"}) {
+    const ChildResult r = deadlock(scenario);
+    EXPECT_TRUE(r.exited_with(7)) << scenario << ": " << r;
+    EXPECT_EQ(r.err, "") << scenario << ": " << r;
+  }
+}
+
+// ---- Uncaught exceptions
+
+ChildResult uncaught(const std::string& scenario) {
+  return run_child("uncaught_child", {scenario});
+}
+
+TEST(UncaughtException, IsReportedWithItsTypeAndText) {
+  const ChildResult r = uncaught("runtime_error");
+  EXPECT_TRUE(r.exited_with(2)) << r;
+  EXPECT_EQ(r.err.find("panic: std::runtime_error: boom\n\ngoroutine 1 [running]:\n"), 0u) << r;
+}
+
+TEST(UncaughtException, OfAnyTypeIsReported) {
+  ChildResult r = uncaught("number");
+  EXPECT_TRUE(r.exited_with(2)) << r;
+  EXPECT_EQ(r.err.find("panic: int\n\n"), 0u) << r;
+  r = uncaught("custom");
+  EXPECT_TRUE(r.exited_with(2)) << r;
+  EXPECT_EQ(r.err.find("panic: app::Custom\n\n"), 0u) << r;
+  r = uncaught("derived");
+  EXPECT_TRUE(r.exited_with(2)) << r;
+  EXPECT_EQ(r.err.find("panic: app::Problem: two\nlines\n\n"), 0u) << r;
+}
+
+TEST(UncaughtException, WithALongTextIsReportedInFull) {
+  const ChildResult r = uncaught("long_text");
+  EXPECT_TRUE(r.exited_with(2)) << r;
+  EXPECT_TRUE(r.err_has(std::string(5000, 'x') + "END\n\ngoroutine 1 [running]:\n")) << r;
+}
+
+TEST(UncaughtException, ShowsTheStackFromTheThrowToTheStart) {
+  if (!has_symbols) GTEST_SKIP() << "no symbols";
+  const ChildResult r = uncaught("nested");
+  EXPECT_TRUE(r.exited_with(2)) << r;
+  EXPECT_EQ(r.err.find("panic: std::logic_error: deep\n\ngoroutine "), 0u) << r;
+  const struct {
+    const char* function;
+    const char* line;
+  } expected[] = {{"innermost(...)\n\t", "throw"},
+                  {"middle(...)\n\t", "middle"},
+                  {"outermost(...)\n\t", "outer"},
+                  {"created by start_it in goroutine ", "go"}};
+  std::size_t at = r.err.find(" [running]:\n");
+  for (const auto& [function, line] : expected) {
+    at = r.err.find(function, at);
+    ASSERT_NE(at, std::string::npos) << function << r;
+    at = r.err.find(announced_line(r, "uncaught_child.cc", line) + " +0x", at);
+    ASSERT_NE(at, std::string::npos) << line << r;
+  }
+  EXPECT_TRUE(r.err_has("created by start_it in goroutine " + value_of(r, "parent") + "\n")) << r;
+}
+
+TEST(UncaughtException, NamesItsGoroutine) {
+  const ChildResult r = uncaught("named");
+  EXPECT_TRUE(r.exited_with(2)) << r;
+  EXPECT_TRUE(r.err_has("goroutine " + value_of(r, "id") + " \"the reader\" [running]:\n")) << r;
+}
+
+TEST(UncaughtException, InTheMainGoroutineIsReported) {
+  const ChildResult r = uncaught("in_main_goroutine");
+  EXPECT_TRUE(r.exited_with(2)) << r;
+  EXPECT_EQ(r.err.find("panic: std::runtime_error: from main\n\ngoroutine 1 [running]:\n"), 0u)
+      << r;
+}
+
+TEST(UncaughtException, InALockedGoroutineIsReported) {
+  const ChildResult r = uncaught("locked");
+  EXPECT_TRUE(r.exited_with(2)) << r;
+  EXPECT_TRUE(r.err_has("goroutine 1 [running, locked to thread]:\n")) << r;
+}
+
+TEST(UncaughtException, IsTheRightOneAfterManySwitchesInACatchBlock) {
+  const ChildResult r = uncaught("rethrown_after_switches");
+  EXPECT_TRUE(r.exited_with(2)) << r;
+  EXPECT_EQ(r.err.find("panic: std::runtime_error: kept\n\n"), 0u) << r;
+}
+
+TEST(UncaughtException, IsReportedOnceIfManyThrowAtTheSameTime) {
+  const ChildResult r = uncaught("all_at_once");
+  EXPECT_TRUE(r.exited_with(2)) << r;
+  EXPECT_EQ(count_of(r.err, "panic: "), 1) << r;
+  EXPECT_EQ(count_of(r.err, " [running]:"), 1) << r;
+}
+
+TEST(UncaughtException, ThatMeetsNoexceptIsReported) {
+  const ChildResult r = uncaught("through_noexcept");
+  EXPECT_TRUE(r.exited_with(2)) << r;
+  EXPECT_EQ(r.err.find("panic: std::logic_error: deep\n\n"), 0u) << r;
+  if (has_symbols) {
+    EXPECT_TRUE(r.err_has("refuses(...)\n")) << r;
+  }
+}
+
+TEST(Terminate, WithoutAnExceptionIsReported) {
+  const ChildResult r = uncaught("terminate");
+  EXPECT_TRUE(r.exited_with(2)) << r;
+  EXPECT_EQ(r.err.find("fatal error: std::terminate was called\n\ngoroutine 1 [running]:\n"), 0u)
+      << r;
+}
+
+TEST(Terminate, InAnOrdinaryThreadIsTheProgramsOwnAffair) {
+  ChildResult r = uncaught("handler_before_thread_throws");
+  EXPECT_TRUE(r.exited_with(5)) << r;
+  EXPECT_EQ(r.out, "own handler: in a thread\n") << r;
+  r = uncaught("handler_before_main_throws");
+  EXPECT_TRUE(r.exited_with(5)) << r;
+  EXPECT_EQ(r.out, "own handler: in main\n") << r;
+  r = uncaught("handler_after_thread_throws");
+  EXPECT_TRUE(r.exited_with(5)) << r;
+  EXPECT_EQ(r.out, "own handler: in a thread\n") << r;
+}
+
+TEST(Terminate, InAnOrdinaryThreadWithoutAHandlerAborts) {
+  const ChildResult r = uncaught("no_handler_thread_throws");
+  EXPECT_TRUE(r.killed_by(SIGABRT)) << r;
+  EXPECT_TRUE(r.err_has("terminate called after throwing an instance of 'std::runtime_error'"))
+      << r;
+  EXPECT_FALSE(r.err_has("panic:")) << r;
+}
+
+TEST(Terminate, InAGoroutineIsReportedAlthoughTheProgramHasAHandler) {
+  const ChildResult r = uncaught("handler_before_goroutine_throws");
+  EXPECT_TRUE(r.exited_with(2)) << r;
+  EXPECT_EQ(r.err.find("panic: std::runtime_error: in a goroutine\n"), 0u) << r;
+  EXPECT_EQ(r.out, "") << r;
+}
+
+// ---- Misuse
+
+TEST(Goexit, SwallowedByCatchAllIsFatal) {
+  const ChildResult r = uncaught("goexit_swallowed");
+  EXPECT_TRUE(r.exited_with(2)) << r;
+  EXPECT_EQ(r.err.find("fatal error: goexit() was swallowed by a catch (...)"), 0u) << r;
+  EXPECT_EQ(r.out, "caught\n") << r;
+  EXPECT_TRUE(r.err_has("goroutine 1 [running]:\n")) << r;
+}
+
+TEST(Goexit, MayPassACatchAllThatRethrows) {
+  const ChildResult r = uncaught("goexit_rethrown");
+  EXPECT_TRUE(r.exited_with(0)) << r;
+  EXPECT_EQ(r.out, "caught\n") << r;
+  EXPECT_EQ(r.err, "") << r;
+}
+
+TEST(Goexit, InACatchBlockEndsTheGoroutine) {
+  const ChildResult r = uncaught("goexit_in_catch_block");
+  EXPECT_TRUE(r.exited_with(0)) << r;
+  EXPECT_EQ(r.out, "completed\n") << r;
+}
+
+TEST(Goexit, ThatMeetsNoexceptIsFatal) {
+  const ChildResult r = uncaught("goexit_through_noexcept");
+  EXPECT_TRUE(r.exited_with(2)) << r;
+  EXPECT_EQ(r.err.find("fatal error: "), 0u) << r;
+  EXPECT_TRUE(r.err_has("goroutine 1 [running]:\n")) << r;
+}
+
+TEST(Goexit, OutsideOfAGoroutineIsFatal) {
+  for (const char* scenario : {"goexit_in_main_thread", "goexit_in_thread"}) {
+    const ChildResult r = uncaught(scenario);
+    EXPECT_TRUE(r.exited_with(2)) << scenario << ": " << r;
+    EXPECT_EQ(r.err.find("fatal error: goexit() was called outside of a goroutine\n"), 0u)
+        << scenario << ": " << r;
+  }
+}
+
+TEST(WaitGroup, NegativeCounterIsFatalWithGosText) {
+  for (const char* scenario :
+       {"negative_in_goroutine", "negative_in_thread", "negative_with_waiter"}) {
+    const ChildResult r = uncaught(scenario);
+    EXPECT_TRUE(r.exited_with(2)) << scenario << ": " << r;
+    EXPECT_EQ(r.err.find("panic: sync: negative WaitGroup counter\n\n"), 0u)
+        << scenario << ": " << r;
+  }
+}
+
+TEST(WaitGroup, NegativeCounterShowsWho) {
+  if (!has_symbols) GTEST_SKIP() << "no symbols";
+  const ChildResult r = uncaught("negative_in_goroutine");
+  EXPECT_TRUE(r.err_has("goroutine 1 [running]:\n")) << r;
+  EXPECT_TRUE(r.err_has(announced_line(r, "uncaught_child.cc", "done"))) << r;
+}
+
+// ---- Stack overflow
+
+ChildResult overflow(const std::string& scenario, const std::vector<std::string>& environment = {},
+                     const std::string& argument = "") {
+  return run_child("overflow_child", {scenario, argument}, environment);
+}
+
+constexpr const char* guards[] = {"guard=madvise", "guard=mprotect"};
+
+void expect_overflow(const ChildResult& r, const std::string& limit) {
+  EXPECT_TRUE(r.killed_by(SIGABRT)) << r;
+  EXPECT_EQ(r.err.find("runtime: goroutine stack exceeds " + limit +
+                       "-byte limit\nfatal error: stack overflow\n\ngoroutine "),
+            0u)
+      << r;
+}
+
+TEST(StackOverflow, IsReportedWithBothKindsOfGuard) {
+  for (const char* guard : guards) {
+    const ChildResult r = overflow("recursion", {with_debug(guard)});
+    expect_overflow(r, "983040");
+    EXPECT_TRUE(r.err_has("goroutine " + value_of(r, "id") + " [running]:\n")) << r;
+  }
+}
+
+TEST(StackOverflow, ShowsTheRecursion) {
+  if (!has_symbols) GTEST_SKIP() << "no symbols";
+  const ChildResult r = overflow("recursion");
+  EXPECT_TRUE(r.err_has("go_down(...)\n\t")) << r;
+  EXPECT_TRUE(r.err_has("overflow_child.cc:")) << r;
+  EXPECT_TRUE(r.err_has("created by recursion in goroutine ")) << r;
+}
+
+TEST(StackOverflow, OfAStackOfItsOwnSizeIsReported) {
+  for (const char* guard : guards) {
+    const ChildResult r = overflow("sized", {with_debug(guard)});
+    expect_overflow(r, "458752");
+    EXPECT_TRUE(r.err_has("goroutine " + value_of(r, "id") + " \"small\" [running]:\n")) << r;
+  }
+}
+
+TEST(StackOverflow, OfADefaultFromTheEnvironmentIsReported) {
+  expect_overflow(overflow("recursion", {"GOFER_STACK_SIZE=64K"}), "65536");
+  expect_overflow(overflow("recursion", {"GOFER_STACK_SIZE=3M"}), "4128768");
+}
+
+TEST(StackOverflow, OfTheMainGoroutineIsReported) {
+  expect_overflow(overflow("main_goroutine"), "983040");
+}
+
+TEST(StackOverflow, OfALockedGoroutineIsReported) {
+  const ChildResult r = overflow("locked");
+  expect_overflow(r, "983040");
+  EXPECT_TRUE(r.err_has("goroutine 1 [running, locked to thread]:\n")) << r;
+}
+
+TEST(StackOverflow, ByFramesLargerThanTheGuardIsReported) {
+  for (const char* guard : guards)
+    expect_overflow(overflow("large", {with_debug(guard)}), "983040");
+}
+
+TEST(StackOverflow, NamesTheGoroutineThatHasTheStackNow) {
+  const ChildResult r = overflow("after_others");
+  expect_overflow(r, "983040");
+  EXPECT_TRUE(r.err_has("goroutine " + value_of(r, "id") + " [running]:\n")) << r;
+}
+
+TEST(StackOverflow, IsReportedOnceIfManyOverflowAtTheSameTime) {
+  const ChildResult r = overflow("all_at_once");
+  expect_overflow(r, "983040");
+  EXPECT_EQ(count_of(r.err, "fatal error: "), 1) << r;
+  EXPECT_EQ(count_of(r.err, " [running]:"), 1) << r;
+}
+
+TEST(StackOverflow, EndsByAbortEvenIfTheProgramHandlesThat) {
+  expect_overflow(overflow("handler_of_abort"), "983040");
+}
+
+TEST(StackOverflow, IsReportedAlthoughTheProgramHandlesFaults) {
+  const ChildResult r = overflow("own_handler_overflow");
+  expect_overflow(r, "983040");
+  EXPECT_FALSE(r.out_has("own handler")) << r;
+}
+
+TEST(StackOverflow, DoesNotHappenWithinTheSizeThatWasAskedFor) {
+  for (const char* guard : guards) {
+    for (const char* size : {"16384", "65536", "65537", "200000", "983040", "983041", "8000000"}) {
+      const ChildResult r = overflow("nearly", {with_debug(guard)}, size);
+      EXPECT_TRUE(r.exited_with(0)) << size << ": " << r;
+      EXPECT_EQ(r.err, "") << size << ": " << r;
+    }
+  }
+  const ChildResult r = overflow("nearly_default", {}, "983040");
+  EXPECT_TRUE(r.exited_with(0)) << r;
+}
+
+// ---- Other faults
+
+void expect_segfault(const ChildResult& r) {
+  if (under_asan) {  // which has a report of its own
+    EXPECT_TRUE(r.err_has("AddressSanitizer: SEGV on unknown address")) << r;
+    EXPECT_NE(r.exit_code, 0) << r;
+  } else if (under_tsan) {
+    EXPECT_TRUE(r.err_has("ThreadSanitizer: SEGV on unknown address")) << r;
+    EXPECT_NE(r.exit_code, 0) << r;
+  } else {
+    EXPECT_TRUE(r.killed_by(SIGSEGV)) << r;
+    EXPECT_EQ(r.err, "") << r;
+  }
+  EXPECT_FALSE(r.err_has("stack overflow")) << r;
+}
+
+TEST(Fault, OfANullPointerEndsTheProcessAsEver) {
+  expect_segfault(overflow("null_in_goroutine"));
+  expect_segfault(overflow("null_in_thread"));
+}
+
+TEST(Fault, ThatWasSentEndsTheProcess) {
+  for (const char* scenario : {"raised_in_goroutine", "raised_in_thread"}) {
+    const ChildResult r = overflow(scenario);
+    EXPECT_EQ(r.out, "") << scenario << ": " << r;
+    EXPECT_NE(r.exit_code, 0) << scenario << ": " << r;
+    if (!under_asan && !under_tsan) {
+      EXPECT_TRUE(r.killed_by(SIGSEGV)) << scenario << ": " << r;
+    }
+  }
+}
+
+TEST(Fault, OfAThreadsOwnStackIsNotOurs) {
+  const ChildResult r = overflow("thread_overflow");
+  EXPECT_FALSE(r.err_has("goroutine")) << r;
+  if (!under_asan && !under_tsan) {
+    EXPECT_TRUE(r.killed_by(SIGSEGV)) << r;
+  }
+}
+
+TEST(Fault, ReachesAHandlerThatWasThereBefore) {
+  for (const char* scenario :
+       {"plain_handler_goroutine", "info_handler_goroutine", "info_handler_thread"}) {
+    const ChildResult r = overflow(scenario);
+    EXPECT_TRUE(r.exited_with(9)) << scenario << ": " << r;
+    EXPECT_EQ(r.out, "own handler\n") << scenario << ": " << r;
+  }
+}
+
+TEST(Fault, MayBeRepairedByAHandlerThatWasThereBefore) {
+  const ChildResult r = overflow("repairing_handler");
+  EXPECT_TRUE(r.exited_with(0)) << r;
+  EXPECT_EQ(r.out, "completed\n") << r;
+}
+
+}  // namespace
