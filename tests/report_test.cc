@@ -397,7 +397,8 @@ TEST(StackOverflow, ShowsTheRecursion) {
   const ChildResult r = overflow("recursion");
   EXPECT_TRUE(r.err_has("go_down(...)\n\t")) << r;
   EXPECT_TRUE(r.err_has("overflow_child.cc:")) << r;
-  EXPECT_TRUE(r.err_has("created by recursion in goroutine ")) << r;
+  EXPECT_TRUE(r.err_has("use_stack(...)\n\t")) << "who began it: " << r;
+  EXPECT_TRUE(r.err_has("created by recursion\n\t")) << r;
 }
 
 TEST(StackOverflow, OfAStackOfItsOwnSizeIsReported) {

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/queues.h"
 #include "runtime/sanitizer.h"
 #include "runtime/sched.h"
 #include "support/wait_until.h"

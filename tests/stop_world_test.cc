@@ -56,7 +56,11 @@ class Load {
     EXPECT_GT(ended_, 0);
   }
 
-  int64_t ended() const { return ended_; }
+  /// False if nothing of it ends for a long time.
+  [[nodiscard]] bool goes_on() const {
+    const int64_t earlier = ended_;
+    return wait_until([&] { return ended_ != earlier; });
+  }
 
  private:
   void child(int depth) {
@@ -108,14 +112,15 @@ class Load {
 
 constexpr int changes = internal::sanitizers_enabled ? 50 : 300;
 
-// Changes GOMAXPROCS at random, with a check of everything now and then.
-void change_at_random(unsigned seed, int times) {
+// Changes GOMAXPROCS at random, with a check of everything now and then. False if the load stands.
+bool change_at_random(unsigned seed, int times, const Load& load) {
   std::minstd_rand random(seed);
   for (int i = 0; i < times; ++i) {
     gomaxprocs(static_cast<int>(random() % 16) + 1);
     if (i % 8 == 0) internal::verify_scheduler();
-    if (i % 3 == 0) yield();
+    if (i % 3 == 0 && !load.goes_on()) return false;
   }
+  return true;
 }
 
 TEST(Gomaxprocs, ReturnsTheOldSettingAndOnlyAsksWithZero) {
@@ -171,7 +176,7 @@ TEST(Gomaxprocs, QueuesOfRetiredProcessorsAreNotLost) {
 TEST(Gomaxprocs, GoesUpAndDownFromAThreadUnderLoad) {
   Procs restore(4);
   Load load(6);
-  change_at_random(1, changes);
+  EXPECT_TRUE(change_at_random(1, changes, load));
   load.stop();
   internal::verify_scheduler();
 }
@@ -179,7 +184,7 @@ TEST(Gomaxprocs, GoesUpAndDownFromAThreadUnderLoad) {
 TEST(Gomaxprocs, GoesUpAndDownFromAGoroutineUnderLoad) {
   Procs restore(4);
   Load load(6);
-  run([] { change_at_random(2, changes); });
+  EXPECT_TRUE(run([&] { return change_at_random(2, changes, load); }));
   load.stop();
   internal::verify_scheduler();
 }
@@ -189,12 +194,14 @@ TEST(Gomaxprocs, GoesUpAndDownFromTwoGoroutinesAndTwoThreadsAtOnce) {
   Load load(4);
   wait_group goroutines;
   std::vector<std::thread> threads;
+  std::atomic<int> good{0};
   for (unsigned i = 0; i < 2; ++i) {
-    goroutines.go([i] { change_at_random(10 + i, changes / 2); });
-    threads.emplace_back([i] { change_at_random(20 + i, changes / 2); });
+    goroutines.go([&, i] { good += change_at_random(10 + i, changes / 2, load); });
+    threads.emplace_back([&, i] { good += change_at_random(20 + i, changes / 2, load); });
   }
   for (auto& thread : threads) thread.join();
   goroutines.wait();
+  EXPECT_EQ(good, 4);
   load.stop();
   internal::verify_scheduler();
 }
@@ -396,8 +403,10 @@ TEST(StopWorld, OthersUseTheProcessorsThatABlockedGoroutineLost) {
 
 TEST(StopWorld, LockedGoroutinesKeepTheirThreads) {
   Procs restore(4);
+  Load load(2);
   std::atomic<bool> stop{false};
   std::atomic<int> moved{0};
+  std::atomic<int> turns{0};
   wait_group done;
   for (int i = 0; i < 4; ++i) {
     done.go([&] {
@@ -410,13 +419,16 @@ TEST(StopWorld, LockedGoroutinesKeepTheirThreads) {
         yield();
         compute(100);
         moved += thread != internal::os::thread_id();
+        turns.fetch_add(1);
       }
       unlock_os_thread();
     });
   }
-  change_at_random(5, changes / 3);
+  EXPECT_TRUE(change_at_random(5, changes / 3, load));
+  EXPECT_TRUE(wait_until([&] { return turns >= 100; }));
   stop = true;
   done.wait();
+  load.stop();
   EXPECT_EQ(moved, 0);
 }
 
@@ -424,7 +436,7 @@ TEST(StopWorld, LockedGoroutinesKeepTheirThreads) {
 // nobody but the waker and who starts the world may see it.
 TEST(StopWorld, SwallowsNoWakeUp) {
   constexpr int starters = 3;
-  const int rounds = internal::sanitizers_enabled ? 300 : 3'000;
+  const int rounds = internal::sanitizers_enabled ? 300 : 15'000;
   std::atomic<int> turn{0};
   std::atomic<int> ran{0};
   std::vector<std::thread> threads;

@@ -44,15 +44,14 @@ class GOFER_API wait_group {
     if (state_.load(std::memory_order_acquire) >= one) wait_slow();
   }
 
-  /// add(1), and a goroutine that calls f(args...) and then done(), however it ends.
+  /// add(1), and a goroutine that calls f(args...) and, however it ends, done() once f and its
+  /// arguments are destroyed.
   template <class F, class... Args>
     requires std::is_invocable_v<std::decay_t<F>, std::decay_t<Args>...>
   [[gnu::always_inline]] inline void go(F&& f, Args&&... args) {
     add(1);
-    undo guard{this};
-    detail::spawn(nullptr, member<std::decay_t<F>>{std::forward<F>(f), this},
+    detail::spawn(nullptr, member<std::decay_t<F>>{done_at_end(this), std::forward<F>(f)},
                   std::forward<Args>(args)...);
-    guard.group = nullptr;
   }
 
  private:
@@ -62,20 +61,23 @@ class GOFER_API wait_group {
   static constexpr std::uint64_t waiting = 1;
   static constexpr std::uint64_t locked = 2;
 
-  struct undo {
+  struct done_at_end {
     wait_group* group;
-    ~undo() {
+    explicit done_at_end(wait_group* g) : group(g) {}
+    done_at_end(done_at_end&& other) noexcept : group(std::exchange(other.group, nullptr)) {}
+    ~done_at_end() {
       if (group != nullptr) group->done();
     }
   };
 
+  // done() comes with the destruction of the first member, the last thing that happens to a closure:
+  // when wait() returns, f and its arguments are gone, as after std::thread::join.
   template <class F>
   struct member {
+    done_at_end last;
     F f;
-    wait_group* group;
     template <class... Args>
     void operator()(Args&&... args) {
-      undo guard{group};
       std::invoke(std::move(f), std::forward<Args>(args)...);
     }
   };

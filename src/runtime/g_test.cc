@@ -1,5 +1,6 @@
 // gofer-test: once
-// Records of goroutines and their states, without a scheduler: legal and illegal transitions, free lists.
+// Records of goroutines and their states, without a scheduler: legal and illegal transitions, free
+// lists.
 #include "runtime/g.h"
 
 #include <gtest/gtest.h>

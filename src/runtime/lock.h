@@ -21,9 +21,10 @@ namespace gofer::internal {
 enum class LockRank : uint8_t {
   world = 1,      // stopping the world, and gomaxprocs
   primitive = 2,  // a primitive's own
-  sched = 3,      // the scheduler's global state
-  records = 4,    // global list of free goroutine records
-  stacks = 5,     // global stack pools
+  taking = 3,     // taking Ps from Ms
+  sched = 4,      // the scheduler's global state
+  records = 5,    // global list of free goroutine records
+  stacks = 6,     // global stack pools
 };
 
 void lock_slow(std::atomic<uint32_t>& word);

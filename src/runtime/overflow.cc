@@ -1,7 +1,7 @@
 // The report of a goroutine that used up its stack: a fault in the guard at the stack's end.
 //
-// It is made on the M's signal stack. The frames are symbolised as usual, unless the overflow happened
-// inside of malloc, whose lock this thread may hold then.
+// It is made on the M's signal stack. The frames are symbolised as usual, unless the overflow
+// happened inside of malloc, whose lock this thread may hold then.
 #include <signal.h>
 #include <unistd.h>
 

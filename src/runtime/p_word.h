@@ -20,6 +20,9 @@
 // pointer and the old value until its next entry; the pointer stays valid because Ps are never
 // freed.
 //
+// One taker at a time (sched.taking). With two, a second `retaking` of the same generation could be
+// answered by the first taker's compare-and-swap, whose membarrier is long past.
+//
 // A P that was taken while the world stood still may be given back to the M it came from, in the
 // same generation, if that M has not noticed: lost -> running, under the scheduler's lock, under
 // which also the M reacts to a loss. tests/model/p_word.pml checks all of this.

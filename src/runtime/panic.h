@@ -29,8 +29,8 @@ void warn(const char* format, ...) __attribute__((format(printf, 1, 2)));
 /// Prints every goroutine that does not run with its state, wait reason and trace to stderr.
 void print_goroutines();
 
-/// One report, then the end: who comes second waits for that end. If the report itself gets stuck (a
-/// lock held by the code that failed), an alarm ends the process; to be called again for every
+/// One report, then the end: who comes second waits for that end. If the report itself gets stuck
+/// (a lock held by the code that failed), an alarm ends the process; to be called again for every
 /// goroutine of a long one.
 void begin_report();
 void go_on_reporting();

@@ -1,5 +1,5 @@
-// The two run queues of an M that has a P: the P's own, without a lock, and the global one behind it.
-// The callers hold p.
+// The two run queues of an M that has a P: the P's own, without a lock, and the global one behind
+// it. The callers hold p.
 #pragma once
 
 #include "runtime/sched.h"
@@ -33,6 +33,18 @@ inline G* take_local(P* p, bool& inherits) {
   }
   inherits = false;
   return p->queue.get();
+}
+
+/// Makes a parked goroutine runnable, next on this P. Inside, or with m == nullptr from a thread
+/// without a P.
+inline void ready(M* m, G* g) {
+  set_status(g, GStatus::waiting, GStatus::runnable);
+  if (m != nullptr) {
+    put_local(m->p, g, true);
+  } else {
+    put_global(g);
+  }
+  wake_p();
 }
 
 }  // namespace gofer::internal

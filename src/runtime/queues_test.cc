@@ -1,6 +1,6 @@
 // gofer-test: once
-// The moves between runnext, a P's ring and the global queue, on a P of the test's own: the runtime is not started,
-// so the scheduler's state is the test's, too.
+// The moves between runnext, a P's ring and the global queue, on a P of the test's own: the runtime
+// is not started, so the scheduler's state is the test's, too.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -74,6 +74,7 @@ bool finish_take(P* p, PWord w) {
 
 bool take_p(P* p) {
   if (!sched.has_membarrier) return false;
+  LockGuard guard(sched.taking);
   const PWord w = begin_take(p);
   if (w == PWord()) return false;
   if (!os::membarrier()) {

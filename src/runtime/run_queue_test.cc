@@ -1,5 +1,6 @@
 // gofer-test: once
-// The local run queue by itself: order, overflow, theft, wrap-around of its counters, and a crowd of thieves.
+// The local run queue by itself: order, overflow, theft, wrap-around of its counters, and a crowd
+// of thieves.
 #include "runtime/run_queue.h"
 
 #include <gtest/gtest.h>

@@ -120,8 +120,9 @@ struct Sched {
   atomic<int32_t> parked_threads{0};  // ordinary threads parked without a time limit
   int64_t idle_ns = 0;                // an idle M's lifetime
 
-  Lock world{LockRank::world};  // who stops the world; taken outside of the runtime
-  Note stopped;                 // the last P has stopped
+  Lock world{LockRank::world};    // who stops the world; taken outside of the runtime
+  Lock taking{LockRank::taking};  // one taker of Ps at a time, see p_word.h
+  Note stopped;                   // the last P has stopped
 
   atomic<P*> all_ps[max_procs] = {};
   atomic<M*>* m_table = nullptr;  // by M::id, up to last_m_id
@@ -157,9 +158,6 @@ void yield_goroutine(M* m);
 void park(M* m, WaitReason reason, bool (*unlock)(G* g, void* arg), void* arg);
 /// The end of the calling goroutine, whose function has returned or was unwound. Outside.
 [[noreturn]] void finish_goroutine();
-/// Makes a parked goroutine runnable, next on this P. Inside, or with m == nullptr from a thread
-/// without a P.
-void ready(M* m, G* g);
 
 // --- schedule.cc
 /// The life of an M on g0; returns when its thread is to end.
@@ -175,8 +173,18 @@ G* find_runnable(M* m, bool& inherits);
 void stop_spinning(M* m);
 
 // --- start_stop.cc
+void wake_p_slow();
 /// If a P is idle and nobody looks for work, somebody shall.
-void wake_p();
+///
+/// The order of the loads matters; find_runnable.cc tells why. need_spinning is for an M that is
+/// not allowed to spin and gives up its P between our look at the idle Ps and its own look at the
+/// queues: it puts the P on the idle list and then reads need_spinning; we set it and then read the
+/// idle count; one of us sees the other.
+inline void wake_p() {
+  if (sched.spinning_ms.load(seq_cst) != 0) return;
+  if (sched.need_spinning.load(seq_cst) == 0) sched.need_spinning.store(1, seq_cst);
+  if (sched.idle_p_count.load(seq_cst) != 0) wake_p_slow();
+}
 /// Needs the lock, releases it. Runs p on an idle or new M.
 void start_m(P* p, bool spinning);
 /// The M has no P: sleeps until it is given one. False: the thread is to end.

@@ -27,7 +27,8 @@ namespace gofer::internal {
 enum class StackClass : uint8_t {};
 
 inline constexpr size_t stack_guard_size = 64 * 1024;
-inline constexpr size_t smallest_stack = 128 * 1024;
+inline constexpr int smallest_stack_bits = 17;
+inline constexpr size_t smallest_stack = size_t{1} << smallest_stack_bits;
 inline constexpr int stack_classes = 14;  // up to 1 GiB
 
 constexpr size_t stack_size(StackClass c) { return smallest_stack << static_cast<int>(c); }
@@ -44,9 +45,9 @@ void set_guard_kind(GuardKind kind);
 
 /// The address where a stack begins to be used, 16-byte aligned and coloured.
 inline char* stack_top(char* stack, StackClass c) {
-  const size_t size = stack_size(c);
-  const size_t colour = (reinterpret_cast<uintptr_t>(stack) / size) % 16 * 64;
-  return stack + size - 64 - colour;
+  const int bits = smallest_stack_bits + static_cast<int>(c);
+  const size_t colour = (reinterpret_cast<uintptr_t>(stack) >> bits) % 16 * 64;
+  return stack + (size_t{1} << bits) - 64 - colour;
 }
 
 /// Free stacks of the default class at a P.

@@ -1,5 +1,6 @@
 // gofer-test: once
-// Stacks without goroutines: classes, tops, guards of each kind, reuse, and what is given back to the system.
+// Stacks without goroutines: classes, tops, guards of each kind, reuse, and what is given back to
+// the system.
 #include "runtime/stack.h"
 
 #include <fcntl.h>

@@ -265,14 +265,7 @@ void put_unused_p(P* p) {
   if (--sched.stop_wait == 0) sched.stopped.signal();
 }
 
-// The order of the loads matters; find_runnable.cc tells why. need_spinning is for an M that is not
-// allowed to spin and gives up its P between our look at the idle Ps and its own look at the
-// queues: it puts the P on the idle list and then reads need_spinning; we set it and then read the
-// idle count; one of us sees the other.
-void wake_p() {
-  if (sched.spinning_ms.load(seq_cst) != 0) return;
-  if (sched.need_spinning.load(seq_cst) == 0) sched.need_spinning.store(1, seq_cst);
-  if (sched.idle_p_count.load(seq_cst) == 0) return;
+void wake_p_slow() {
   int32_t nobody = 0;
   if (!sched.spinning_ms.compare_exchange_strong(nobody, 1, seq_cst)) return;
   sched.lock.lock();

@@ -35,6 +35,7 @@ void take_running_ps() {
   static constinit PWord words[max_procs] = {};  // guarded by sched.world
   const int procs = sched.procs.load(relaxed);
   bool any = false;
+  LockGuard taking(sched.taking);
   for (int i = 0; i < procs; ++i) {
     words[i] = begin_take(sched.all_ps[i].load(relaxed));
     any = any || words[i] != PWord();

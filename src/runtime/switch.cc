@@ -114,16 +114,6 @@ void park(M* m, WaitReason reason, bool (*unlock)(G* g, void* arg), void* arg) {
   switch_away(m, commit_park);
 }
 
-void ready(M* m, G* g) {
-  set_status(g, GStatus::waiting, GStatus::runnable);
-  if (m != nullptr) {
-    put_local(m->p, g, true);
-  } else {
-    put_global(g);
-  }
-  wake_p();
-}
-
 namespace {
 
 [[noreturn]] void end_goroutine(M* m) {
@@ -175,8 +165,10 @@ void finish_goroutine() {
   if (sched.forked.load(relaxed)) [[unlikely]]
     _exit(0);
   G* g = current_m()->curg;
-  std::free(g->name);
-  g->name = nullptr;
+  if (g->name != nullptr) {
+    std::free(g->name);
+    g->name = nullptr;
+  }
   end_goroutine(enter());
 }
 

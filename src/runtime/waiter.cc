@@ -4,7 +4,7 @@
 
 #include "os/memory.h"
 #include "runtime/panic.h"
-#include "runtime/sched.h"
+#include "runtime/queues.h"
 
 namespace gofer::internal {
 namespace {
@@ -45,19 +45,11 @@ Parker* take_parker() {
   return parker;
 }
 
+}  // namespace
+
 Parker* this_threads_parker() {
   if (parker_owner.parker == nullptr) parker_owner.parker = take_parker();
   return parker_owner.parker;
-}
-
-}  // namespace
-
-Waiter::Waiter(M* m) {
-  if (m != nullptr) {
-    g = m->curg;
-  } else {
-    thread = this_threads_parker();
-  }
 }
 
 void park_waiter(M* m, Waiter& w, WaitReason reason, bool (*unlock)(G* g, void* arg), void* arg) {

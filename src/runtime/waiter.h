@@ -16,13 +16,21 @@ struct Parker {
   Parker* link = nullptr;
 };
 
+Parker* this_threads_parker();
+
 struct Waiter {
   G* g = nullptr;            // a goroutine...
   Parker* thread = nullptr;  // ...or an ordinary thread
   Waiter* next = nullptr;
 
   /// Stands for the caller: its goroutine (inside), or its thread (m == nullptr).
-  explicit Waiter(M* m);
+  explicit Waiter(M* m) {
+    if (m != nullptr) {
+      g = m->curg;
+    } else {
+      thread = this_threads_parker();
+    }
+  }
 };
 
 /// Waits until somebody wakes w, which stands for the caller and lies where its waker will find it,

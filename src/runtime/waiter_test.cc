@@ -1,4 +1,5 @@
-// Waiters in a queue of the test's own: goroutines and ordinary threads side by side, in order, each woken once.
+// Waiters in a queue of the test's own: goroutines and ordinary threads side by side, in order,
+// each woken once.
 #include "runtime/waiter.h"
 
 #include <gofer/go.h>

@@ -1,18 +1,18 @@
 // wait_group: everything is decided by read-modify-writes of one word.
 //
-// Who waits sets `waiting` and `locked` in one step, which is refused once the counter is zero, puts
-// itself on the list, and clears `locked` when it has parked. Whoever brings the counter to zero
-// clears `waiting` in a step that is refused while the word is locked or the counter has risen again;
-// with that step the list is his, since nobody may touch it without `locked`, and the next waiter
-// that finds `waiting` clear starts a new one.
+// Who waits sets `waiting` and `locked` in one step, which is refused once the counter is zero,
+// puts itself on the list, and clears `locked` when it has parked. Whoever brings the counter to
+// zero clears `waiting` in a step that is refused while the word is locked or the counter has risen
+// again; with that step the list is his, since nobody may touch it without `locked`, and the next
+// waiter that finds `waiting` clear starts a new one.
 //
 // Memory order: the list is written between the locking (acquire) and the unlocking (release) step,
-// and read after a step that acquires; done() releases what its caller did, and a waiter acquires it
-// by the scheduler's hand-over or by its own read of the zero.
+// and read after a step that acquires; done() releases what its caller did, and a waiter acquires
+// it by the scheduler's hand-over or by its own read of the zero.
 //
-// Lifetime: without `waiting`, done() does not touch the object after its one step, so that a waiter
-// that sees zero may destroy it at once. With it, the waiter cannot return before it is woken, and
-// nothing of the object is touched after the step that took the list.
+// Lifetime: without `waiting`, done() does not touch the object after its one step, so that a
+// waiter that sees zero may destroy it at once. With it, the waiter cannot return before it is
+// woken, and nothing of the object is touched after the step that took the list.
 #include <gofer/wait_group.h>
 
 #include "os/thread.h"

@@ -8,8 +8,8 @@
  *     the commit sets the status `waiting` and unlocks.  A waker takes the waiter out under the lock and readies the G
  *     after unlocking.  The primitive here is a counting semaphore.
  *   Without a lock, two parties: a word nil | ready | G.  The waiter consumes `ready`, or parks; the commit does a CAS
- *     nil -> G; if it fails, the wake-up has come: the commit fails and readies the old G.  The waker does an exchange
- *     with `ready`, and readies the G that it found, if any.
+ *     nil -> G; if it fails, the wake-up has come: the commit fails and readies the old G.  The waker does a CAS, again
+ *     until it succeeds: nil -> ready, or G -> nil and readies that G; `ready` stays.
  *   ready: status waiting -> runnable, then into a run queue, from which any M may take the G at once.
  *
  * Properties
@@ -24,7 +24,8 @@
  * Abstracted away: the run queue is one set; Gs do any sequence of OPS operations; which registers a context has; P and
  *   its word.  A waiter on a plain thread's stack is in note.pml.
  *
- * Wrong on purpose: COMMIT_BEFORE_SAVE, STATUS_AFTER_UNLOCK, FAILED_COMMIT_FORGETS, CHECK_THEN_STORE, READY_UNDER_NO_STATUS.
+ * Wrong on purpose: COMMIT_BEFORE_SAVE, STATUS_AFTER_UNLOCK, FAILED_COMMIT_FORGETS, CHECK_THEN_STORE,
+ *   EXCHANGE_THEN_CLEAR.
  */
 
 #ifndef NM
@@ -59,7 +60,8 @@ byte waitq;               /* set of Gs */
 byte permits;
 
 byte word = NIL;          /* G 0 waits here, the others wake */
-bit  signalled;
+byte signals = 2;         /* wake-ups yet to be made */
+bit  pending;             /* property 3: a wake-up that no wait has consumed */
 
 /* Takes any G of a set. */
 inline take(set, g_) {
@@ -112,7 +114,7 @@ inline run_commit() {
 #ifdef CHECK_THEN_STORE
     if
     :: word == NIL -> word = left
-    :: word != NIL -> atomic { word = NIL; status[left] = RUNNABLE; enqueue(left) }
+    :: word != NIL -> atomic { word = NIL; pending = 0; status[left] = RUNNABLE; enqueue(left) }
     fi
 #else
     atomic {
@@ -121,7 +123,7 @@ inline run_commit() {
       :: else -> assert(word == READY)
       fi
     };
-    word = NIL;           /* the wake-up is consumed: nobody else touches the word, and the G goes on */
+    atomic { word = NIL; pending = 0 };   /* consumed; the G goes on */
 #ifndef FAILED_COMMIT_FORGETS
     status[left] = RUNNABLE;
     atomic { enqueue(left) }
@@ -163,15 +165,22 @@ running:
       woken = 0;
       goto running
     :: g == 0 ->                                      /* wait on the word */
-      atomic { if :: word == READY -> word = NIL; goto running :: else fi };
+      atomic { if :: word == READY -> word = NIL; pending = 0; goto running :: else fi };
       commit = PUBLISH
-    :: atomic { g != 0 && !signalled -> signalled = 1; woken = word; word = READY };
+    :: atomic { g != 0 && signals > 0 -> signals--;   /* wake */
+#ifdef EXCHANGE_THEN_CLEAR
+        woken = word; word = READY; if :: woken >= NG -> pending = 1 :: else fi };
       if
-      :: woken < NG ->
-        word = NIL;                                   /* the wake-up went to the G, nothing is left for later */
-        ready(woken)
-      :: woken == NIL
+      :: woken < NG -> word = NIL; ready(woken)
+      :: woken >= NG
       fi;
+#else
+        woken = word; if :: woken < NG -> word = NIL :: else -> word = READY; pending = 1 fi };
+      if
+      :: woken < NG -> ready(woken)
+      :: woken >= NG
+      fi;
+#endif
       woken = 0;
       goto running
     fi
@@ -209,7 +218,7 @@ end:
     :: i < NG ->
       assert(status[i] == DEAD
         || (status[i] == WAITING && HAS(waitq, i) && word != i)
-        || (status[i] == WAITING && !HAS(waitq, i) && word == i));
+        || (status[i] == WAITING && !HAS(waitq, i) && word == i && !pending));
       i++
     :: i == NG -> break
     od

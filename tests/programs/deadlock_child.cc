@@ -154,7 +154,7 @@ int thread_relay() {
       });
     }
     all.wait();
-    std::thread([] { relay(300); }).detach();
+    std::thread([] { relay(150); }).detach();
     wait_for_ever();
   });
   say("completed");
@@ -173,7 +173,7 @@ int thread_ends() {
 // Longer than the idle threads of the runtime live (the test sets that time).
 int thread_ends_late() {
   gofer::gomaxprocs(8);
-  std::thread([] { std::this_thread::sleep_for(2s); }).detach();
+  std::thread([] { std::this_thread::sleep_for(800ms); }).detach();
   gofer::run([] {
     gofer::wait_group all;  // at least eight threads are started and idle
     std::atomic<int> locked{0};

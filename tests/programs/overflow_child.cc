@@ -33,7 +33,9 @@ using namespace gofer::test;
 }
 
 [[gnu::noinline]] int use_stack(std::size_t bytes) {
-  return go_down(reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)), bytes);
+  const int n = go_down(reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)), bytes);
+  asm volatile("");  // no tail call
+  return n;
 }
 
 constexpr std::size_t without_end = std::size_t{1} << 40;

@@ -1,0 +1,85 @@
+// The names of src/runtime/atomic.h on top of Relacy, for builds with GOFER_RELACY.
+//
+// Relacy's atomics take a place in the source with every operation, which its macros add at the
+// call. The code under test must not know of them, so this adapter takes the place from the
+// compiler. Nothing else is changed: every operation is a scheduling point of Relacy, and a load
+// may return any value that the C++11 memory model allows within Relacy's limits (a history of
+// three values per atomic; no load may see a store that is later in the order of execution).
+//
+// GOFER_RELACY_WEAKEN makes the code under test wrong on purpose: it turns the orders named by its
+// bits into relaxed ones. See run_queue.cc.
+#pragma once
+
+// Relacy redefines new, delete, malloc and assert as macros: everything of std comes before it.
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <stack>
+#include <string>
+#include <vector>
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wall"
+#pragma GCC diagnostic ignored "-Wextra"
+#pragma GCC diagnostic ignored "-Wpedantic"
+#include <relacy/relacy.hpp>
+#pragma GCC diagnostic pop
+
+#ifndef GOFER_RELACY_WEAKEN
+#define GOFER_RELACY_WEAKEN 0
+#endif
+
+namespace gofer::internal {
+
+inline constexpr bool weaken_acquire = (GOFER_RELACY_WEAKEN & 1) != 0;
+inline constexpr bool weaken_release = (GOFER_RELACY_WEAKEN & 2) != 0;
+
+inline constexpr rl::memory_order relaxed = rl::mo_relaxed;
+inline constexpr rl::memory_order acquire = weaken_acquire ? rl::mo_relaxed : rl::mo_acquire;
+inline constexpr rl::memory_order release = weaken_release ? rl::mo_relaxed : rl::mo_release;
+inline constexpr rl::memory_order acq_rel = weaken_acquire && weaken_release ? rl::mo_relaxed
+                                            : weaken_acquire                 ? rl::mo_release
+                                            : weaken_release                 ? rl::mo_acquire
+                                                                             : rl::mo_acq_rel;
+inline constexpr rl::memory_order seq_cst = rl::mo_seq_cst;
+
+template <class T>
+class atomic {
+ public:
+  using Order = rl::memory_order;
+  using Place = rl::debug_info;
+
+  atomic() : value_(T{}) {}
+  atomic(T value) : value_(value) {}  // not explicit: `atomic<T> x{0};` as with std
+
+  T load(Order order, const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) const {
+    return value_.load(order, Place("load", file, line));
+  }
+  void store(T value, Order order, const char* file = __builtin_FILE(),
+             unsigned line = __builtin_LINE()) {
+    value_.store(value, order, Place("store", file, line));
+  }
+  T exchange(T value, Order order, const char* file = __builtin_FILE(),
+             unsigned line = __builtin_LINE()) {
+    return value_.exchange(value, order, Place("exchange", file, line));
+  }
+  bool compare_exchange_strong(T& expected, T value, Order order, Order failure,
+                               const char* file = __builtin_FILE(),
+                               unsigned line = __builtin_LINE()) {
+    const Place place("compare_exchange", file, line);
+    return value_.compare_exchange_strong(expected, value, order, place, failure, place);
+  }
+
+ private:
+  rl::atomic<T> value_;
+};
+
+inline void compiler_barrier() {}
+inline void cpu_relax() {}
+
+}  // namespace gofer::internal

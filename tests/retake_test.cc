@@ -1,0 +1,568 @@
+// Taking Ps away from goroutines that are outside of the runtime: a thread of the test plays sysmon and takes every P
+// it can get, all the time, while goroutines block, compute and use the runtime.
+#include <gofer/gofer.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "os/thread.h"
+#include "runtime/sanitizer.h"
+#include "runtime/sched.h"
+#include "support/wait_until.h"
+
+namespace gofer {
+namespace {
+
+using internal::G;
+using internal::GStatus;
+using internal::Inside;
+using internal::P;
+using internal::sched;
+using test::wait_until;
+
+int scaled(int n) { return internal::sanitizers_enabled ? n / 10 : n; }
+
+// Another GOMAXPROCS for one test.
+class Procs {
+ public:
+  explicit Procs(int n) : before_(gomaxprocs(n)) {}
+  ~Procs() { gomaxprocs(before_); }
+  Procs(const Procs&) = delete;
+  Procs& operator=(const Procs&) = delete;
+
+ private:
+  int before_;
+};
+
+void compute(int n) {
+  for (int i = 0; i < n; ++i) internal::cpu_relax();
+}
+
+int thread_id() { return internal::os::thread_id(); }
+
+// Threads that take every P they can get until the end of the scope.
+class Takers {
+ public:
+  explicit Takers(int n = 1) {
+    for (int i = 0; i < n; ++i) {
+      threads_.emplace_back([this] {
+        while (!stop_) {
+          for (int p = 0; p < sched.procs.load(); ++p) {
+            if (internal::retake(sched.all_ps[p].load())) taken_.fetch_add(1);
+          }
+          std::this_thread::yield();
+        }
+      });
+    }
+  }
+  ~Takers() { stop(); }
+  Takers(const Takers&) = delete;
+  Takers& operator=(const Takers&) = delete;
+
+  void stop() {
+    stop_ = true;
+    for (auto& thread : threads_) thread.join();
+    threads_.clear();
+  }
+  int64_t taken() const { return taken_; }
+
+ private:
+  std::atomic<bool> stop_{false};
+  std::atomic<int64_t> taken_{0};
+  std::vector<std::thread> threads_;
+};
+
+struct Pipe {
+  int ends[2] = {-1, -1};
+  Pipe() { EXPECT_EQ(pipe(ends), 0); }
+  ~Pipe() {
+    close(ends[0]);
+    close(ends[1]);
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+  bool read_one() const {
+    char c = 0;
+    return read(ends[0], &c, 1) == 1 && c == 'x';
+  }
+  bool write_one() const { return write(ends[1], "x", 1) == 1; }
+};
+
+class Retake : public testing::Test {
+ protected:
+  void SetUp() override {
+    gomaxprocs(0);
+    if (!sched.has_membarrier) GTEST_SKIP() << "no membarrier, no retake";
+  }
+};
+
+TEST_F(Retake, AnIdleProcessorIsNotTaken) {
+  ASSERT_TRUE(wait_until([] { return sched.idle_p_count.load() == sched.procs.load(); }));
+  for (int i = 0; i < sched.procs.load(); ++i) {
+    EXPECT_FALSE(internal::retake(sched.all_ps[i].load()));
+  }
+  EXPECT_EQ(sched.idle_p_count.load(), sched.procs.load());
+}
+
+TEST_F(Retake, AGoroutineInsideTheRuntimeKeepsItsProcessor) {
+  bool taken = false;
+  run([&] {
+    Inside inside;
+    P* p = inside.m()->p;
+    std::thread([&] {
+      for (int i = 0; i < 1000; ++i) taken = taken || internal::retake(p);
+    }).join();
+    taken = taken || inside.m()->p != p;
+  });
+  EXPECT_FALSE(taken);
+}
+
+TEST_F(Retake, ProcessorOfABlockedGoroutineRunsTheOneThatUnblocksIt) {
+  Procs one(1);
+  for (int round = 0; round < 100; ++round) {
+    Pipe pipe;
+    std::atomic<bool> reading{false};
+    std::atomic<bool> good{false};
+    wait_group done;
+    done.go([&] {
+      reading = true;
+      good = pipe.read_one();
+    });
+    ASSERT_TRUE(wait_until([&] { return reading.load(); }));
+    done.go([&] { static_cast<void>(pipe.write_one()); });
+    P* p = sched.all_ps[0].load();
+    EXPECT_TRUE(wait_until([&] { return good.load() || internal::retake(p); }));
+    done.wait();
+    EXPECT_TRUE(good);
+  }
+}
+
+TEST_F(Retake, ManyBlockedGoroutinesHoldNoProcessor) {
+  constexpr int readers = 20;
+  Takers sysmon;
+  std::deque<Pipe> pipes(readers);
+  std::atomic<int> good{0};
+  std::atomic<int> reading{0};
+  wait_group done;
+  for (Pipe& pipe : pipes) {
+    done.go([&] {
+      for (int i = 0; i < 5; ++i) {
+        reading.fetch_add(1);
+        good += pipe.read_one();
+        go([] {});
+      }
+    });
+  }
+  // With fewer Ps than readers, all get to read only if the blocked ones lose theirs.
+  ASSERT_TRUE(wait_until([&] { return reading >= readers; }));
+  done.go([&] {
+    for (int i = 0; i < 5; ++i) {
+      for (const Pipe& pipe : pipes) {
+        static_cast<void>(pipe.write_one());
+        yield();
+      }
+    }
+  });
+  done.wait();
+  EXPECT_EQ(good, readers * 5);
+  sysmon.stop();
+  internal::verify_scheduler();
+}
+
+TEST_F(Retake, MoreComputingGoroutinesThanProcessorsAllAdvance) {
+  Procs one(1);
+  Takers sysmon;
+  constexpr int spinners = 6;
+  std::atomic<int> met{0};
+  wait_group done;
+  for (int i = 0; i < spinners; ++i) {
+    done.go([&] {
+      met.fetch_add(1);
+      while (met < spinners) internal::cpu_relax();  // no call of the runtime
+    });
+  }
+  done.wait();
+  EXPECT_EQ(met, spinners);
+  EXPECT_GE(sysmon.taken(), spinners - 1);
+}
+
+// Goroutines in every kind of code, each counted at its begin and its end.
+class Mixture {
+ public:
+  void run(int goroutines, int rounds) {
+    wait_group all;
+    for (int i = 0; i < goroutines; ++i) {
+      all.go([this, rounds, i] { work(static_cast<unsigned>(i), rounds); });
+    }
+    all.wait();
+    EXPECT_EQ(begun_, ended_);
+    EXPECT_EQ(wrong_, 0);
+    EXPECT_EQ(finished_, goroutines);
+  }
+
+ private:
+  void work(unsigned seed, int rounds) {
+    std::minstd_rand random(seed + 1);
+    for (int i = 0; i < rounds; ++i) {
+      switch (random() % 6) {
+        case 0:
+          yield();
+          break;
+        case 1:
+          compute(static_cast<int>(random() % 3000));
+          break;
+        case 2:
+          start_and_wait(1);
+          break;
+        case 3:
+          start_and_wait(static_cast<int>(random() % 10));
+          break;
+        case 4:
+          go_without_moving();
+          break;
+        default:
+          block();
+      }
+    }
+    finished_.fetch_add(1);
+  }
+
+  void start_and_wait(int n) {
+    wait_group children;
+    std::atomic<int> ran{0};
+    for (int i = 0; i < n; ++i) {
+      begun_.fetch_add(1);
+      children.go([&] {
+        compute(20);
+        ran.fetch_add(1);
+        ended_.fetch_add(1);
+      });
+      compute(50);
+    }
+    children.wait();
+    wrong_ += ran != n;
+  }
+
+  void go_without_moving() {
+    wait_group child;
+    const int thread = thread_id();
+    compute(300);
+    begun_.fetch_add(1);
+    child.go([&] { ended_.fetch_add(1); });
+    wrong_ += thread_id() != thread;
+    child.wait();
+  }
+
+  void block() {
+    Pipe pipe;
+    wait_group child;
+    begun_.fetch_add(1);
+    child.go([&] {
+      wrong_ += !pipe.write_one();
+      ended_.fetch_add(1);
+    });
+    wrong_ += !pipe.read_one();  // at P=1, only a retake lets the child run
+    child.wait();
+  }
+
+  std::atomic<int64_t> begun_{0};
+  std::atomic<int64_t> ended_{0};
+  std::atomic<int> finished_{0};
+  std::atomic<int> wrong_{0};
+};
+
+TEST_F(Retake, NothingIsLostOrRunTwice) {
+  Takers sysmon;
+  Mixture mixture;
+  mixture.run(8, scaled(5'000));
+  EXPECT_GT(sysmon.taken(), 0);
+  sysmon.stop();
+  internal::verify_scheduler();
+}
+
+TEST_F(Retake, NothingIsLostOrRunTwiceWithOneProcessor) {
+  Procs one(1);
+  Takers sysmon;
+  Mixture mixture;
+  mixture.run(8, scaled(5'000));
+  sysmon.stop();
+  internal::verify_scheduler();
+}
+
+TEST_F(Retake, SeveralTakersAtOnceLoseNothing) {
+  Takers sysmons(3);
+  Mixture mixture;
+  mixture.run(6, scaled(5'000));
+  sysmons.stop();
+  internal::verify_scheduler();
+}
+
+TEST_F(Retake, SeveralTakersAtOnceLoseNothingWithOneProcessor) {
+  Procs one(1);
+  Takers sysmons(3);
+  Mixture mixture;
+  mixture.run(6, scaled(5'000));
+  sysmons.stop();
+  internal::verify_scheduler();
+}
+
+TEST_F(Retake, GoesTogetherWithStoppingTheWorld) {
+  Procs restore(4);
+  Takers sysmon;
+  std::atomic<bool> stop{false};
+  std::thread changer([&] {
+    std::minstd_rand random(3);
+    while (!stop) {
+      gomaxprocs(static_cast<int>(random() % 6) + 1);
+      internal::verify_scheduler();
+      for (int i = 0; i < 20; ++i) std::this_thread::yield();
+    }
+  });
+  wait_group done;
+  done.go([&] {
+    std::minstd_rand random(4);
+    while (!stop) {
+      gomaxprocs(static_cast<int>(random() % 6) + 1);
+      internal::verify_scheduler();
+      for (int i = 0; i < 20; ++i) yield();
+    }
+  });
+  Mixture mixture;
+  mixture.run(6, scaled(2'000));
+  stop = true;
+  changer.join();
+  done.wait();
+  sysmon.stop();
+  internal::verify_scheduler();
+}
+
+// Who is inside the runtime has its P alone.
+TEST_F(Retake, ProcessorIsUsedByOneThreadAtATime) {
+  Takers sysmon(2);
+  std::vector<std::atomic<int>> users(64);
+  std::atomic<int> overlaps{0};
+  std::atomic<int> changed{0};
+  const int rounds = scaled(60'000);
+  wait_group done;
+  for (int i = 0; i < 6; ++i) {
+    done.go([&] {
+      for (int k = 0; k < rounds; ++k) {
+        {
+          Inside inside;
+          P* p = inside.m()->p;
+          const int me = thread_id();
+          overlaps += users[p->id].exchange(me) != 0;
+          compute(k % 20);
+          overlaps += users[p->id].exchange(0) != me;
+          changed += inside.m()->p != p;
+        }
+        compute(k % 100);
+        if (k % 64 == 0) yield();
+      }
+    });
+  }
+  done.wait();
+  EXPECT_EQ(overlaps, 0);
+  EXPECT_EQ(changed, 0);
+}
+
+// A goroutine computes at P=1 and loses its P to another one that computes on it; what it calls
+// first then must wait for a P, in its own thread, and work.
+class FirstCall : public Retake {
+ protected:
+  /// `call` runs without a P; without one, its end is the first call of the runtime.
+  void check(const std::function<void()>& call) {
+    Procs one(1);
+    std::atomic<G*> victim{nullptr};
+    std::atomic<bool> may_call{false};
+    std::atomic<bool> holder_runs{false};
+    std::atomic<bool> holder_may_end{false};
+    std::atomic<bool> returned{false};
+    wait_group done;
+    done.go([&] {
+      victim = internal::current_m()->curg;
+      while (!may_call) internal::cpu_relax();
+      if (call) {
+        call();
+        returned = true;
+      }
+    });
+    EXPECT_TRUE(wait_until([&] { return victim != nullptr; }));
+    done.go([&] {
+      holder_runs = true;
+      while (!holder_may_end) internal::cpu_relax();
+    });
+    P* p = sched.all_ps[0].load();
+    EXPECT_TRUE(wait_until([&] { return internal::retake(p); }));
+    EXPECT_TRUE(wait_until([&] { return holder_runs.load(); }));
+    may_call = true;
+    EXPECT_TRUE(wait_until([&] { return victim.load()->status.load() == GStatus::runnable; }));
+    EXPECT_FALSE(returned);
+    holder_may_end = true;
+    done.wait();
+    EXPECT_EQ(returned, call != nullptr);
+    ASSERT_TRUE(wait_until([&] { return num_goroutine() == 0; }));
+  }
+};
+
+TEST_F(FirstCall, GoStaysOnItsThread) {
+  std::atomic<int> children{0};
+  bool stayed = false;
+  check([&] {
+    const int thread = thread_id();
+    go([&] { children.fetch_add(1); });
+    stayed = thread_id() == thread;
+  });
+  EXPECT_TRUE(stayed);
+  EXPECT_EQ(children, 1);
+}
+
+TEST_F(FirstCall, GoOfALockedGoroutineStaysOnItsThread) {
+  std::atomic<int> children{0};
+  int moved = 0;
+  Procs one(1);
+  std::atomic<bool> stop{false};
+  wait_group done;
+  Takers sysmon;
+  done.go([&] {
+    while (!stop) {
+      compute(100);
+      yield();
+    }
+  });
+  done.go([&] {
+    lock_os_thread();
+    const int thread = thread_id();
+    for (int i = 0; i < 200; ++i) {
+      compute(2000);
+      go([&] { children.fetch_add(1); });
+      moved += thread_id() != thread;
+    }
+    unlock_os_thread();
+    stop = true;
+  });
+  done.wait();
+  ASSERT_TRUE(wait_until([&] { return children == 200; }));
+  EXPECT_EQ(moved, 0);
+}
+
+TEST_F(FirstCall, LockOsThreadLocksTheThreadItIsOn) {
+  int moved = 0;
+  check([&] {
+    const int thread = thread_id();
+    lock_os_thread();
+    moved += thread_id() != thread;
+    for (int i = 0; i < 10; ++i) {
+      yield();
+      moved += thread_id() != thread;
+    }
+    unlock_os_thread();
+  });
+  EXPECT_EQ(moved, 0);
+}
+
+TEST_F(FirstCall, DoneStaysOnItsThread) {
+  bool stayed = false;
+  wait_group group;
+  group.add(1);
+  std::thread waiter([&] { group.wait(); });
+  check([&] {
+    const int thread = thread_id();
+    // With a waiter: done() enters the runtime to wake it.
+    while (sched.parked_threads.load() == 0) internal::cpu_relax();
+    group.done();
+    stayed = thread_id() == thread;
+  });
+  waiter.join();
+  EXPECT_TRUE(stayed);
+}
+
+TEST_F(FirstCall, Yield) {
+  check([] { yield(); });
+}
+
+TEST_F(FirstCall, Wait) {
+  check([] {
+    // The child, too, needs the P.
+    wait_group group;
+    group.go([] {});
+    group.wait();
+  });
+}
+
+TEST_F(FirstCall, StatsAndGomaxprocs) {
+  check([] {
+    static_cast<void>(stats());
+    gomaxprocs(2);
+    gomaxprocs(1);
+  });
+}
+
+TEST_F(FirstCall, Return) { check(nullptr); }
+
+TEST_F(FirstCall, Goexit) {
+  // As check(), but the goroutine never comes back from the call.
+  Procs one(1);
+  std::atomic<G*> victim{nullptr};
+  std::atomic<bool> may_call{false};
+  std::atomic<bool> holder_runs{false};
+  std::atomic<bool> destroyed{false};
+  wait_group done;
+  done.go([&] {
+    struct Guard {
+      std::atomic<bool>& flag;
+      ~Guard() { flag = true; }
+    } guard{destroyed};
+    victim = internal::current_m()->curg;
+    while (!may_call) internal::cpu_relax();
+    goexit();
+  });
+  ASSERT_TRUE(wait_until([&] { return victim != nullptr; }));
+  done.go([&] {
+    holder_runs = true;
+    while (!may_call) internal::cpu_relax();
+  });
+  P* p = sched.all_ps[0].load();
+  EXPECT_TRUE(wait_until([&] { return internal::retake(p); }));
+  EXPECT_TRUE(wait_until([&] { return holder_runs.load(); }));
+  may_call = true;
+  done.wait();
+  EXPECT_TRUE(destroyed);
+  EXPECT_TRUE(wait_until([] { return num_goroutine() == 0; }));
+}
+
+TEST_F(Retake, WhoLostItsProcessorTakesAnIdleOne) {
+  Procs two(2);
+  for (int round = 0; round < 50; ++round) {
+    std::atomic<bool> running{false};
+    std::atomic<bool> stop{false};
+    bool stayed = false;
+    wait_group done;
+    done.go([&] {
+      running = true;
+      const int thread = thread_id();
+      while (!stop) internal::cpu_relax();
+      go([] {});
+      stayed = thread_id() == thread;
+    });
+    ASSERT_TRUE(wait_until([&] { return running.load(); }));
+    bool taken = false;
+    EXPECT_TRUE(wait_until([&] {
+      for (int i = 0; i < 2; ++i) taken = taken || internal::retake(sched.all_ps[i].load());
+      return taken;
+    }));
+    stop = true;
+    done.wait();
+    EXPECT_TRUE(stayed);
+  }
+}
+
+}  // namespace
+}  // namespace gofer
