@@ -118,18 +118,14 @@ TEST(Settings, ThatAreEmptyAreAsIfNotThere) {
 
 // ---- Threads
 
-ChildResult threads(const std::string& scenario, const std::string& argument = "") {
-  return run_child("threads_child", {scenario, argument});
-}
-
 TEST(MaxThreads, AnswersTheOldSetting) {
-  const ChildResult r = threads("max_threads_answers");
+  const ChildResult r = environment({}, "max_threads_answers");
   EXPECT_TRUE(r.exited_with(0)) << r;
   EXPECT_EQ(r.out, "10000\n10000\n500\n500\n600\n") << r;
 }
 
 TEST(MaxThreads, ExceededIsFatalAsInGo) {
-  const ChildResult r = threads("limit");
+  const ChildResult r = environment({}, "limit");
   EXPECT_TRUE(r.exited_with(2)) << r;
   EXPECT_EQ(
       r.err.find("runtime: program exceeds 10-thread limit\nfatal error: thread exhaustion\n"), 0u)
@@ -138,7 +134,7 @@ TEST(MaxThreads, ExceededIsFatalAsInGo) {
 }
 
 TEST(MaxThreads, LoweredBelowWhatIsThereIsFatal) {
-  const ChildResult r = threads("limit_lowered");
+  const ChildResult r = environment({}, "limit_lowered");
   EXPECT_TRUE(r.exited_with(2)) << r;
   EXPECT_EQ(r.err.find("runtime: program exceeds 5-thread limit\nfatal error: thread exhaustion\n"),
             0u)
@@ -147,20 +143,23 @@ TEST(MaxThreads, LoweredBelowWhatIsThereIsFatal) {
 }
 
 TEST(MaxThreads, KeptIsNoMatter) {
-  const ChildResult r = threads("within_limit");
+  const ChildResult r = environment({}, "within_limit");
   EXPECT_TRUE(r.exited_with(0)) << r;
   EXPECT_EQ(r.out, "completed\n") << r;
   EXPECT_EQ(r.err, "") << r;
 }
 
-// The program's own pthread_create takes the place of libc's, which TSan does not survive: its own
-// one must be called.
+// The child's pthread_create takes the place of libc's, and of TSan's, which TSan does not survive.
 class NoThreads : public testing::Test {
  protected:
   void SetUp() override {
     if (under_tsan) GTEST_SKIP() << "pthread_create is TSan's";
   }
 };
+
+ChildResult threads(const std::string& scenario, const std::string& argument = "") {
+  return run_child("threads_child", {scenario, argument});
+}
 
 void expect_said_once(const ChildResult& r) {
   EXPECT_EQ(count_of(r.err, "gofer: cannot start one more thread"), r.out_has("refused: yes")) << r;

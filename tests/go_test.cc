@@ -38,16 +38,19 @@ void* allocate(std::size_t size, std::size_t align) {
   if (p == nullptr) throw std::bad_alloc();
   return p;
 }
+
+// Not inlined, or g++ sees a pointer from operator new in free().
+[[gnu::noinline]] void release(void* p) { std::free(p); }
 }  // namespace
 
 void* operator new(std::size_t size) { return allocate(size, __STDCPP_DEFAULT_NEW_ALIGNMENT__); }
 void* operator new(std::size_t size, std::align_val_t align) {
   return allocate(size, static_cast<std::size_t>(align));
 }
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t) noexcept { std::free(p); }
-void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+void operator delete(void* p) noexcept { release(p); }
+void operator delete(void* p, std::size_t) noexcept { release(p); }
+void operator delete(void* p, std::align_val_t) noexcept { release(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { release(p); }
 
 namespace gofer {
 namespace {
@@ -946,8 +949,20 @@ TEST_F(RunCall, TakesFunctions) {
   EXPECT_EQ(run(main_function), 1);
   EXPECT_EQ(run(&main_function), 1);
   calls = 0;
+  run(plain_function);
   run(&plain_function);
-  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(calls, 2);
+}
+
+TEST_F(RunCall, ReturnsReferences) {
+  int value = 1;
+  int& same = run([&]() -> int& { return value; });
+  EXPECT_EQ(&same, &value);
+  std::string text = "moved";
+  const std::string taken = run([&]() -> std::string&& { return std::move(text); });
+  EXPECT_EQ(taken, "moved");
+  const int& constant = run([&]() -> const int& { return value; });
+  EXPECT_EQ(&constant, &value);
 }
 
 TEST_F(RunCall, RunsInAGoroutineOnAnotherThread) {

@@ -74,6 +74,7 @@ struct alignas(64) G {
   uintptr_t create_pc = 0;  // where `go` was called
   char* name = nullptr;     // heap, or nullptr
   int32_t locks = 0;        // calls of lock_os_thread to be undone
+  bool exits = false;       // goexit() unwinds it
   [[no_unique_address]] SanitizerFiber fiber;
 
   alignas(detail::closure_align) std::byte closure[detail::closure_size];

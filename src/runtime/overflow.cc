@@ -42,7 +42,9 @@ void pass_on(int signal_number, siginfo_t* info, void* context) {
 
 // A deep recursion: its innermost and its outermost frames tell all.
 void print_overflow(size_t n) {
-  const FrameOptions options{.no_malloc = is_in_malloc({pcs, n < innermost ? n : innermost})};
+  // TSan would complain, at length, about every malloc in a signal handler.
+  const bool in_malloc = is_in_malloc({pcs, n < innermost ? n : innermost});
+  const FrameOptions options{.no_malloc = tsan_enabled || in_malloc};
   if (n <= innermost + outermost) {
     print_running({pcs, n}, options);
     return;

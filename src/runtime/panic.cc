@@ -86,7 +86,11 @@ void print_stopped(G* g) {
   }
   begin_report();
   FdWriter out(STDERR_FILENO);
-  if (const std::type_info* type = abi::__cxa_current_exception_type(); type != nullptr) {
+  if (g->exits) {
+    out.write(
+        "fatal error: goexit() met a noexcept function, or std::terminate was called on the "
+        "way\n\n");
+  } else if (const std::type_info* type = abi::__cxa_current_exception_type(); type != nullptr) {
     out.write("panic: ");
     out.write(short_symbol(type->name()));
     try {

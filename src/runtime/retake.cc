@@ -30,15 +30,25 @@ void wait_tied(M* m) {
   begin_running(m, m->p, g, false);
 }
 
+// By the word alone, whatever takers do meanwhile: `running` and `retaking` of our generation mean
+// that the P is ours.
+bool keep_p(M* m) {
+  const PWord mine(m->p_word);
+  uint64_t word = mine.with(PWordState::retaking).bits();
+  while (!m->p->word.compare_exchange_strong(word, mine.bits(), acq_rel)) {
+    if (word == mine.bits()) return true;
+    if (word != mine.with(PWordState::retaking).bits()) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 void enter_slow(M* m) {
   if (sched.forked.load(relaxed)) used_after_fork();
-  const PWord mine(m->p_word);
-  uint64_t retaking = mine.with(PWordState::retaking).bits();
-  if (m->p->word.compare_exchange_strong(retaking, mine.bits(), acq_rel)) return;
+  if (keep_p(m)) return;
   sched.lock.lock();
-  if (m->p->word.load(acquire) == m->p_word) {  // given back by who had stopped the world
+  if (keep_p(m)) {  // given back by who had stopped the world
     sched.lock.unlock();
     return;
   }

@@ -36,6 +36,12 @@ inline constexpr bool sanitizers_enabled = true;
 inline constexpr bool sanitizers_enabled = false;
 #endif
 
+#if defined(GOFER_TSAN)
+inline constexpr bool tsan_enabled = true;
+#else
+inline constexpr bool tsan_enabled = false;
+#endif
+
 #if defined(GOFER_ASAN)
 
 struct SanitizerFiber {

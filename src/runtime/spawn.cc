@@ -91,6 +91,7 @@ void start_goroutine(void* closure, void (*entry)(void*)) noexcept {
   g->create_pc = g->is_main ? 0 : reinterpret_cast<uintptr_t>(__builtin_return_address(0));
   g->exceptions = ExceptionState{};
   g->wait_reason = WaitReason::none;
+  g->exits = false;
   M* m = enter();
   if (m == nullptr) {
     if (sched.forked.load(relaxed)) used_after_fork();

@@ -1,10 +1,11 @@
-// A program that says what the runtime made of its environment.
+// Programs that say what the runtime made of its environment and of limits.
 #include <gofer/gofer.h>
 #include <sched.h>
 
 #include <atomic>
 
 #include "../support/scenarios.h"
+#include "../support/wait_until.h"
 
 namespace {
 
@@ -40,8 +41,63 @@ int one_cpu() {
   return print();
 }
 
+gofer::wait_group never;
+
+void wait_locked() {
+  gofer::lock_os_thread();
+  never.wait();
+}
+
+// ---- set_max_threads
+
+int max_threads_answers() {
+  for (int n : {0, 500, -1, 600, 0}) std::printf("%d\n", gofer::set_max_threads(n));
+  return 0;
+}
+
+int limit() {
+  gofer::set_max_threads(10);
+  for (int i = 0; i < 30; ++i) gofer::go(wait_locked);
+  never.wait();
+  return 0;
+}
+
+int limit_lowered() {
+  std::atomic<int> started{0};
+  for (int i = 0; i < 10; ++i) {
+    gofer::go([&] {
+      ++started;
+      wait_locked();
+    });
+  }
+  require(wait_until([&] { return started == 10; }), "ten goroutines");
+  gofer::set_max_threads(5);
+  say("went on");
+  return 0;
+}
+
+int within_limit() {
+  gofer::set_max_threads(100);
+  gofer::wait_group wg;
+  for (int i = 0; i < 500; ++i) {
+    wg.go([] {
+      for (int j = 0; j < 10; ++j) gofer::yield();
+    });
+  }
+  wg.wait();
+  say("completed");
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  return run_scenario(argc, argv, {{"print", print}, {"one_cpu", one_cpu}});
+  never.add(1);
+  return run_scenario(argc, argv,
+                      {{"print", print},
+                       {"one_cpu", one_cpu},
+                       {"max_threads_answers", max_threads_answers},
+                       {"limit", limit},
+                       {"limit_lowered", limit_lowered},
+                       {"within_limit", within_limit}});
 }

@@ -1,5 +1,5 @@
-// Programs that get no more threads: by set_max_threads, or because the system has none. The latter
-// is played by a pthread_create of our own, which the library calls in place of libc's.
+// Programs that get no more threads from the system: played by a pthread_create of our own, which the
+// library calls in place of libc's.
 #include <dlfcn.h>
 #include <gofer/gofer.h>
 #include <pthread.h>
@@ -36,56 +36,6 @@ namespace {
 
 using namespace gofer::test;
 using namespace std::chrono_literals;
-
-gofer::wait_group never;
-
-void wait_locked() {
-  gofer::lock_os_thread();
-  never.wait();
-}
-
-// ---- set_max_threads
-
-int max_threads_answers() {
-  for (int n : {0, 500, -1, 600, 0}) std::printf("%d\n", gofer::set_max_threads(n));
-  return 0;
-}
-
-int limit() {
-  gofer::set_max_threads(10);
-  for (int i = 0; i < 30; ++i) gofer::go(wait_locked);
-  never.wait();
-  return 0;
-}
-
-int limit_lowered() {
-  std::atomic<int> started{0};
-  for (int i = 0; i < 10; ++i) {
-    gofer::go([&] {
-      ++started;
-      wait_locked();
-    });
-  }
-  require(wait_until([&] { return started == 10; }), "ten goroutines");
-  gofer::set_max_threads(5);
-  say("went on");
-  return 0;
-}
-
-int within_limit() {
-  gofer::set_max_threads(100);
-  gofer::wait_group wg;
-  for (int i = 0; i < 500; ++i) {
-    wg.go([] {
-      for (int j = 0; j < 10; ++j) gofer::yield();
-    });
-  }
-  wg.wait();
-  say("completed");
-  return 0;
-}
-
-// ---- the system refuses
 
 void work() {
   std::atomic<int> ran{0};
@@ -187,13 +137,8 @@ int first_refused() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  never.add(1);
   return run_scenario(argc, argv,
-                      {{"max_threads_answers", max_threads_answers},
-                       {"limit", limit},
-                       {"limit_lowered", limit_lowered},
-                       {"within_limit", within_limit},
-                       {"refused_after", refused_after},
+                      {{"refused_after", refused_after},
                        {"refused_for_a_while", refused_for_a_while},
                        {"refused_for_a_while_locked", refused_for_a_while_locked},
                        {"first_refused", first_refused}});

@@ -17,6 +17,8 @@
 #include <ostream>
 #include <system_error>
 
+#include "runtime/sanitizer.h"
+
 extern char** environ;
 
 namespace gofer::test {
@@ -42,7 +44,20 @@ std::vector<std::string> merged_environment(const std::vector<std::string>& chan
   for (const std::string& change : changes) {
     if (change.find('=') != std::string::npos) result.push_back(change);
   }
+  // TSan waits for a second at each exit, in case that threads still race.
+  if constexpr (internal::sanitizers_enabled) {
+    std::erase_if(result, [](const std::string& s) { return s.starts_with("TSAN_OPTIONS="); });
+    result.push_back(extended("TSAN_OPTIONS", ':', "atexit_sleep_ms=0"));
+  }
   return result;
+}
+
+// "variable=" with its present value, if it has one, and the settings behind it.
+std::string extended(const std::string& variable, char separator, std::string_view settings) {
+  const char* inherited = getenv(variable.c_str());
+  std::string result = variable + "=";
+  if (inherited != nullptr && *inherited != '\0') result.append(inherited).append(1, separator);
+  return result.append(settings);
 }
 
 std::vector<char*> pointers(std::vector<std::string>& strings) {
@@ -169,11 +184,10 @@ ChildResult run_child(const std::string& program, const std::vector<std::string>
   return result;
 }
 
-std::string with_debug(std::string_view settings) {
-  const char* inherited = getenv("GOFER_DEBUG");
-  std::string result = "GOFER_DEBUG=";
-  if (inherited != nullptr && *inherited != '\0') result.append(inherited).append(",");
-  return result.append(settings);
+std::string with_debug(std::string_view settings) { return extended("GOFER_DEBUG", ',', settings); }
+
+std::string with_option(const std::string& variable, std::string_view settings) {
+  return extended(variable, ':', settings);
 }
 
 int count_of(std::string_view text, std::string_view part) {

@@ -42,4 +42,7 @@ ChildResult run_child(const std::string& program, const std::vector<std::string>
 /// "GOFER_DEBUG=..." for run_child: the settings of this test run (model=gm, perhaps) and these.
 std::string with_debug(std::string_view settings);
 
+/// The same for a sanitizer's variable: "ASAN_OPTIONS=...".
+std::string with_option(const std::string& variable, std::string_view settings);
+
 }  // namespace gofer::test
