@@ -50,12 +50,15 @@ TEST(MainReturns, AndStaticObjectsMayStillCallTheRuntime) {
   EXPECT_EQ(r.err, "") << r;
 }
 
-// While goroutines start goroutines: whatever they are at in that moment.
+// While goroutines start goroutines, threads end, Ps come and go: whatever they are at.
 TEST(MainReturns, AtAnyMoment) {
-  for (int i = 0; i < 20; ++i) {
-    const ChildResult r = ends("return_spawning");
-    ASSERT_TRUE(r.exited_with(4)) << r;
-    ASSERT_EQ(r.err, "") << r;
+  for (int i = 0; i < 10; ++i) {
+    for (const char* scenario :
+         {"return_spawning", "return_with_ending_threads", "return_resizing"}) {
+      const ChildResult r = ends(scenario);
+      ASSERT_TRUE(r.exited_with(4)) << scenario << ": " << r;
+      ASSERT_EQ(r.err, "") << scenario << ": " << r;
+    }
   }
 }
 
@@ -76,7 +79,8 @@ TEST(Exit, InAGoroutineEndsTheProcessWithItsCode) {
 }
 
 TEST(Exit, InTheMainGoroutineOrALockedOne) {
-  for (const char* scenario : {"exit_in_main_goroutine", "exit_in_locked_goroutine"}) {
+  for (const char* scenario :
+       {"exit_in_main_goroutine", "exit_in_locked_goroutine", "exit_after_goexit_of_main"}) {
     const ChildResult r = ends(scenario);
     EXPECT_TRUE(r.exited_with(7)) << scenario << ": " << r;
     EXPECT_EQ(r.out, destroyed) << scenario << ": " << r;

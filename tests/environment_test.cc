@@ -226,11 +226,11 @@ void expect_survived(const ChildResult& r, long at_least, long at_most) {
 
 // 2 GiB for stacks of 1 MiB.
 TEST_F(NoAddressSpace, ForOneMoreGoroutineIsAnExceptionAndAllOthersFinish) {
-  expect_survived(memory("parked"), 1700, 2500);
+  expect_survived(memory("parked"), 1700, 2700);
 }
 
 TEST_F(NoAddressSpace, InAGoroutineThatStartsOthers) {
-  expect_survived(memory("parked_from_goroutine"), 1600, 2500);
+  expect_survived(memory("parked_from_goroutine"), 1600, 2700);
 }
 
 TEST_F(NoAddressSpace, ForStacksOfAnotherSize) { expect_survived(memory("sized"), 24, 34); }

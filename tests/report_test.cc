@@ -99,7 +99,7 @@ TEST_F(Deadlock, ShowsNamesAndGoroutinesWithLargeStacks) {
 }
 
 TEST_F(Deadlock, IsCertainWhenOrdinaryThreadsWaitToo) {
-  for (const char* scenario : {"thread_waits_too", "thread_waits_later"}) {
+  for (const char* scenario : {"thread_waits_too", "thread_waits_later", "many_threads_wait"}) {
     const ChildResult r = deadlock(scenario);
     EXPECT_TRUE(r.exited_with(2)) << scenario << ": " << r;
     EXPECT_EQ(r.err.find(asleep), 0u) << scenario << ": " << r;
@@ -129,6 +129,11 @@ TEST_F(Deadlock, IsSeenInTheSecondRunToo) {
   r = deadlock("run_in_goroutine");
   EXPECT_TRUE(r.exited_with(2)) << r;
   EXPECT_EQ(count_of(r.err, "\ngoroutine "), 2) << r;
+}
+
+TEST_F(Deadlock, EndsTheProcessEvenIfNobodyCanRead) {
+  const ChildResult r = deadlock("stderr_closed");
+  EXPECT_TRUE(r.exited_with(2)) << r;
 }
 
 TEST_F(Deadlock, AfterGoexitOfMainHasItsOwnTextIfNobodyIsLeft) {
@@ -266,6 +271,14 @@ TEST(UncaughtException, IsReportedOnceIfManyThrowAtTheSameTime) {
   EXPECT_TRUE(r.exited_with(2)) << r;
   EXPECT_EQ(count_of(r.err, "panic: "), 1) << r;
   EXPECT_EQ(count_of(r.err, " [running]:"), 1) << r;
+}
+
+TEST(UncaughtException, IsReportedWithoutDescriptorsToReadSymbols) {
+  if (under_asan) GTEST_SKIP() << "UBSan needs descriptors to look at memory";
+  const ChildResult r = uncaught("no_descriptors");
+  EXPECT_TRUE(r.exited_with(2)) << r;
+  EXPECT_EQ(r.err.find("panic: std::runtime_error: boom\n\ngoroutine 1 [running]:\n"), 0u) << r;
+  EXPECT_GE(count_of(r.err, "\n\t"), 1) << r;
 }
 
 TEST(UncaughtException, ThatMeetsNoexceptIsReported) {
@@ -443,6 +456,13 @@ TEST(StackOverflow, IsReportedOnceIfManyOverflowAtTheSameTime) {
   EXPECT_EQ(count_of(r.err, " [running]:"), 1) << r;
 }
 
+TEST(StackOverflow, InsideOfMallocOrTheRuntimeOrTheUnwinderIsReported) {
+  for (const char* scenario : {"in_malloc", "in_runtime", "in_throw"}) {
+    SCOPED_TRACE(scenario);
+    expect_overflow(overflow(scenario), "983040");
+  }
+}
+
 TEST(StackOverflow, EndsByAbortEvenIfTheProgramHandlesThat) {
   expect_overflow(overflow("handler_of_abort"), "983040");
 }
@@ -514,10 +534,12 @@ TEST(Fault, ReachesAHandlerThatWasThereBefore) {
   }
 }
 
-TEST(Fault, MayBeRepairedByAHandlerThatWasThereBefore) {
-  const ChildResult r = overflow("repairing_handler");
-  EXPECT_TRUE(r.exited_with(0)) << r;
-  EXPECT_EQ(r.out, "completed\n") << r;
+TEST(Fault, MayBeRepairedOrLeftByAHandlerThatWasThereBefore) {
+  for (const char* scenario : {"repairing_handler", "jumping_handler"}) {
+    const ChildResult r = overflow(scenario);
+    EXPECT_TRUE(r.exited_with(0)) << scenario << ": " << r;
+    EXPECT_EQ(r.out, "completed\n") << scenario << ": " << r;
+  }
 }
 
 }  // namespace

@@ -6,11 +6,16 @@
 #include <algorithm>
 #include <atomic>
 #include <cfenv>
+#include <chrono>
 #include <cstdint>
+#include <fstream>
+#include <functional>
 #include <new>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "os/thread.h"
 #include "runtime/queues.h"
 #include "runtime/sanitizer.h"
 #include "runtime/sched.h"
@@ -417,50 +422,155 @@ uint64_t total_stolen() {
   return n;
 }
 
+// A goroutine that computes, starts others when told to, and computes on, until it is told to end.
+struct Computing {
+  explicit Computing(int n = 0) : children(n) {}
+  void operator()() {
+    thread = internal::os::thread_id();
+    while (!end) {
+      if (start && !started) {
+        for (int i = 0; i < children; ++i) go([this] { ran.fetch_add(1); });
+        started = true;
+      }
+      internal::cpu_relax();
+    }
+  }
+  int children;
+  std::atomic<int> thread{0};
+  std::atomic<bool> start{false};
+  std::atomic<bool> started{false};
+  std::atomic<bool> end{false};
+  std::atomic<int> ran{0};
+};
+
 // Two Ps: on one, a goroutine computes beside a queue of 64; the other's M finds nothing of its own.
 // The test pretends that an M spins, half of the busy Ps, and then that it does not.
 TEST(Spinning, NobodyStealsWhileHalfOfTheBusyProcessorsSpin) {
   if (model_gm()) GTEST_SKIP() << "no stealing";
   Procs two(2);
   expect_quiet();
-  std::atomic<int> computing{0};
-  std::atomic<bool> start_others{false};
-  std::atomic<bool> others_started{false};
-  std::atomic<bool> end_rich{false};
-  std::atomic<bool> end_poor{false};
-  std::atomic<int> ran{0};
+  Computing rich(64);
+  Computing poor;
   wait_group done;
-  done.go([&] {
-    computing.fetch_add(1);
-    while (!start_others) internal::cpu_relax();
-    for (int i = 0; i < 64; ++i) go([&ran] { ran.fetch_add(1); });
-    others_started = true;
-    while (!end_rich) internal::cpu_relax();
-  });
-  done.go([&] {
-    computing.fetch_add(1);
-    while (!end_poor) internal::cpu_relax();
-  });
-  EXPECT_TRUE(wait_until([&] { return computing == 2 && sched.spinning_ms.load() == 0; }));
+  done.go(std::ref(rich));
+  done.go(std::ref(poor));
+  EXPECT_TRUE(wait_until(
+      [&] { return rich.thread != 0 && poor.thread != 0 && sched.spinning_ms.load() == 0; }));
 
   sched.spinning_ms.fetch_add(1);
   sched.need_spinning.store(0);
   const uint64_t steals_before = total_steals();
   const uint64_t stolen_before = total_stolen();
-  start_others = true;
-  EXPECT_TRUE(wait_until([&] { return others_started.load(); }));
-  end_poor = true;
+  rich.start = true;
+  EXPECT_TRUE(wait_until([&] { return rich.started.load(); }));
+  poor.end = true;
   EXPECT_TRUE(wait_until([] { return sched.idle_p_count.load() == 1; }));
   EXPECT_EQ(total_steals(), steals_before);
-  EXPECT_EQ(ran, 0);
+  EXPECT_EQ(rich.ran, 0);
 
   sched.spinning_ms.fetch_sub(1);
   internal::wake_p();
-  EXPECT_TRUE(wait_until([&] { return ran == 64; }));
+  EXPECT_TRUE(wait_until([&] { return rich.ran == 64; }));
   // Half of 63 in the ring, rounded up, again and again; runnext in the end.
   EXPECT_EQ(total_stolen() - stolen_before, 64u);
   EXPECT_EQ(total_steals() - steals_before, 7u);
-  end_rich = true;
+  rich.end = true;
+  done.wait();
+  expect_quiet();
+}
+
+// As above, but somebody submitted work, found no idle P, and left word of it.
+TEST(Spinning, WhoIsAskedToSpinsInSpiteOfTheLimit) {
+  if (model_gm()) GTEST_SKIP() << "no stealing";
+  Procs two(2);
+  expect_quiet();
+  Computing rich(10);
+  Computing poor;
+  wait_group done;
+  done.go(std::ref(rich));
+  done.go(std::ref(poor));
+  EXPECT_TRUE(wait_until(
+      [&] { return rich.thread != 0 && poor.thread != 0 && sched.spinning_ms.load() == 0; }));
+  sched.spinning_ms.fetch_add(1);
+  rich.start = true;
+  EXPECT_TRUE(wait_until([&] { return rich.started.load(); }));
+  sched.need_spinning.store(1);
+  poor.end = true;
+  EXPECT_TRUE(wait_until([&] { return rich.ran == 10; }, std::chrono::seconds(20)));
+  sched.spinning_ms.fetch_sub(1);
+  rich.end = true;
+  done.wait();
+  expect_quiet();
+}
+
+bool asleep(int thread) {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+  std::string pid;
+  std::string name;  // gtest's programs have no blanks in it
+  std::string state;
+  file >> pid >> name >> state;
+  return state == "S";
+}
+
+// Between "found nothing" and "asleep". The test holds the scheduler's lock, so the M that has found
+// nothing cannot give up its P; meanwhile another P gets work, and its M sees that somebody spins.
+TEST(GoingToSleep, LooksAtTheQueuesAgainAfterSpinning) {
+  if (model_gm()) GTEST_SKIP() << "no local queue";
+  Procs two(2);
+  expect_quiet();
+  Computing rich(1);
+  Computing poor;
+  wait_group done;
+  done.go(std::ref(rich));
+  done.go(std::ref(poor));
+  EXPECT_TRUE(wait_until(
+      [&] { return rich.thread != 0 && poor.thread != 0 && sched.spinning_ms.load() == 0; }));
+  sched.lock.lock();
+  poor.end = true;
+  EXPECT_TRUE(wait_until([&] { return sched.spinning_ms.load() == 1 && asleep(poor.thread); }));
+  rich.start = true;
+  EXPECT_TRUE(wait_until([&] { return rich.started.load(); }));
+  EXPECT_EQ(rich.ran, 0);
+  sched.lock.unlock();
+  EXPECT_TRUE(wait_until([&] { return rich.ran == 1; }, std::chrono::seconds(20)));
+  rich.end = true;
+  done.wait();
+  expect_quiet();
+}
+
+// The same for the global queue, and for an M that is not allowed to spin, with nobody to wake it.
+TEST(GoingToSleep, LooksAtTheGlobalQueueUnderTheLock) {
+  Procs one(1);
+  expect_quiet();
+  Event event;
+  std::atomic<G*> sleeper{nullptr};
+  Computing last;
+  wait_group slept;
+  wait_group done;
+  slept.go([&] {
+    sleeper = internal::current_m()->curg;
+    event.wait();
+  });
+  EXPECT_TRUE(wait_until([&] { return event.has_waiter(); }));
+  done.go(std::ref(last));
+  EXPECT_TRUE(wait_until([&] { return last.thread != 0 && sched.spinning_ms.load() == 0; }));
+  sched.spinning_ms.fetch_add(1);
+  sched.need_spinning.store(0);
+  sched.lock.lock();
+  last.end = true;
+  EXPECT_TRUE(wait_until([&] { return asleep(last.thread); }));
+  internal::set_status(sleeper, GStatus::waiting, GStatus::runnable);
+  internal::put_global_locked(sleeper);
+  sched.lock.unlock();
+  std::atomic<bool> woken{false};
+  std::thread waiter([&] {
+    slept.wait();
+    woken = true;
+  });
+  EXPECT_TRUE(wait_until([&] { return woken.load(); }, std::chrono::seconds(20)));
+  sched.spinning_ms.fetch_sub(1);
+  internal::wake_p();
+  waiter.join();
   done.wait();
   expect_quiet();
 }
@@ -570,19 +680,19 @@ TEST(Life, OfAGoroutineGoesThroughTheStates) {
     detail::start_goroutine(place, [](void* p) {
       Closure* self = *static_cast<Closure**>(p);
       self->while_running = self->g->status;
-      self->m_while_running = self->g->m;
+      self->m_while_running = self->g->head->m;
       self->its_m = internal::current_m();
       self->event.wait();
     });
     states.push_back(g->status);
-    had_stack_while_runnable = g->stack != nullptr;
+    had_stack_while_runnable = g->head != nullptr;
     while (!closure.event.has_waiter()) yield();
     states.push_back(g->status);
     closure.event.set();
     states.push_back(g->status);
     while (num_goroutine() != 1) yield();
     states.push_back(g->status);
-    has_stack_when_dead = g->stack != nullptr;
+    has_stack_when_dead = g->head != nullptr;
   });
   EXPECT_EQ(states, (std::vector<GStatus>{GStatus::idle, GStatus::runnable, GStatus::waiting,
                                           GStatus::runnable, GStatus::dead}));

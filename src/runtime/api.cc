@@ -49,19 +49,19 @@ std::size_t num_goroutine() {
 void lock_os_thread() {
   M* m = enter();
   if (m == nullptr) return;
-  G* g = m->curg;
-  ++g->locks;
-  g->locked_m = m;
-  m->locked_g = g;
+  StackHead* head = m->curg->head;
+  ++head->locks;
+  head->locked_m = m;
+  m->locked_g = m->curg;
   leave(m);
 }
 
 void unlock_os_thread() {
   M* m = enter();
   if (m == nullptr) return;
-  G* g = m->curg;
-  if (g->locks > 0 && --g->locks == 0) {
-    g->locked_m = nullptr;
+  StackHead* head = m->curg->head;
+  if (head->locks > 0 && --head->locks == 0) {
+    head->locked_m = nullptr;
     m->locked_g = nullptr;
   }
   leave(m);

@@ -5,9 +5,9 @@
 // one. A dead G waits in a free list, of its P first (64, of which 32 move to the global list, as
 // in Go), for the next `go`.
 //
-// A record is small (three cache lines, the closure included) and has no stack until it first
-// runs: a million queued goroutines are 192 MB of records, and the page faults of a million stacks
-// do not happen. Slabs of records are on huge pages: 10,900 records a fault.
+// A record is small (two cache lines, the closure included) and has no stack until it first runs: a
+// million queued goroutines are 128 MB of records, and the page faults of a million stacks do not
+// happen. Slabs of records are on huge pages: 16,383 records a fault.
 #pragma once
 
 #include <gofer/detail/spawn.h>
@@ -54,33 +54,44 @@ struct ExceptionState {
   uint64_t uncaught = 0;  // unsigned int and padding
 };
 
-struct alignas(64) G {
-  // What a switch touches.
-  void* sp = nullptr;     // saved stack pointer; meaningful while the goroutine does not run
-  char* stack = nullptr;  // lowest address of its stack; nullptr until it first runs
-  G* link = nullptr;      // in a queue or free list
+/// What a goroutine needs only once it runs. It lies at the top of its stack, in a page that is
+/// touched anyway; the frames begin below it.
+struct alignas(64) StackHead {
+  void* sp = nullptr;  // saved stack pointer; meaningful while the goroutine does not run
   ExceptionState exceptions;
   atomic<M*> m{nullptr};  // the M that runs it
-  M* locked_m = nullptr;  // the only M that may run it: lock_os_thread, or tied (see retake.h)
-  atomic<GStatus> status{GStatus::dead};
+  M* locked_m = nullptr;  // the only M that may run it: lock_os_thread, or tied (retake.cc)
+  int32_t locks = 0;      // calls of lock_os_thread to be undone
   WaitReason wait_reason = WaitReason::none;
+  bool tied = false;   // locked_m is not the user's doing
+  bool exits = false;  // goexit() unwinds it
+  [[no_unique_address]] SanitizerFiber fiber;
+};
+
+struct alignas(64) G {
+  StackHead* head = nullptr;  // nullptr until it first runs
+  G* link = nullptr;          // in a queue or free list
+  atomic<GStatus> status{GStatus::dead};
   StackClass stack_class{};
   bool is_main = false;  // started by run()
-  bool tied = false;     // locked_m is not the user's doing
-
   void (*entry)(void*) = nullptr;
   uint64_t id = 0;
   uint64_t parent_id = 0;   // the goroutine that started it; 0: an ordinary thread
   uintptr_t create_pc = 0;  // where `go` was called
   char* name = nullptr;     // heap, or nullptr
-  int32_t locks = 0;        // calls of lock_os_thread to be undone
-  bool exits = false;       // goexit() unwinds it
-  [[no_unique_address]] SanitizerFiber fiber;
 
   alignas(detail::closure_align) std::byte closure[detail::closure_size];
+
+  bool locked() const { return head != nullptr && head->locked_m != nullptr; }
+  /// The lowest address of its stack, which is aligned to its size.
+  char* stack() const {
+    const auto at = reinterpret_cast<uintptr_t>(head);
+    return reinterpret_cast<char*>(at & ~(stack_size(stack_class) - 1));
+  }
 };
 
-static_assert(sanitizers_enabled || sizeof(G) == 192, "a G is three cache lines");
+static_assert(sizeof(G) == 128, "a G is two cache lines");
+static_assert(sizeof(StackHead) == stack_head_size);
 
 inline G* g_of_closure(void* closure) {
   return reinterpret_cast<G*>(static_cast<char*>(closure) - offsetof(G, closure));

@@ -134,7 +134,7 @@ TEST(Records, AreDeadDistinctAlignedAndSeenByTheWalk) {
     G* g = take_free_g();
     ASSERT_NE(g, nullptr);
     EXPECT_EQ(g->status.load(), dead);
-    EXPECT_EQ(g->stack, nullptr);
+    EXPECT_EQ(g->head, nullptr);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(g) % alignof(G), 0u);
     EXPECT_EQ(g_of_closure(g->closure), g);
     EXPECT_TRUE(taken.insert(g).second);

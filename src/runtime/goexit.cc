@@ -55,7 +55,7 @@ void goexit() {
     fatal_error("goexit() was called outside of a goroutine");
   }
   if (m->curg->is_main) sched.main_called_goexit.store(true, seq_cst);
-  m->curg->exits = true;
+  m->curg->head->exits = true;
   unwind_all();
 }
 

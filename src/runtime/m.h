@@ -49,10 +49,10 @@ struct alignas(128) M {
   atomic<uint32_t> in_runtime{1};  // see p_word.h
   uint32_t id = 0;                 // from 1
   P* p = nullptr;
-  uint64_t p_word = 0;     // the word of p while this M holds it
-  G* curg = nullptr;       // the goroutine on it; nullptr on g0
-  G* left = nullptr;       // argument of commit
-  G* came_from = nullptr;  // the last stack left; for sanitizers only
+  uint64_t p_word = 0;             // the word of p while this M holds it
+  G* curg = nullptr;               // the goroutine on it; nullptr on g0
+  G* left = nullptr;               // argument of commit
+  StackHead* came_from = nullptr;  // the last stack left; for sanitizers only
   CommitFn commit = nullptr;
   bool (*unlock)(G* g, void* arg) = nullptr;  // argument of the parking commit
   void* unlock_arg = nullptr;
@@ -72,7 +72,7 @@ struct alignas(128) M {
   M* back_link = nullptr;
   Note note;
 
-  G g0;
+  StackHead g0;  // its own stack, on which the scheduler works
 };
 
 }  // namespace gofer::internal

@@ -57,7 +57,7 @@ void on_segv(int signal_number, siginfo_t* info, void* context) {
   M* m = current_m();
   G* g = m == nullptr ? nullptr : m->curg;
   const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
-  if (g == nullptr || g->stack == nullptr || info->si_code <= 0 || !in_guard(g->stack, address)) {
+  if (g == nullptr || info->si_code <= 0 || !in_guard(g->stack(), address)) {
     pass_on(signal_number, info, context);
     return;
   }

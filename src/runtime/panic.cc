@@ -37,7 +37,7 @@ void print_header(FdWriter& out, G* g, const char* state) {
   out.print("goroutine %lu", static_cast<unsigned long>(g->id));
   if (g->name != nullptr) out.print(" \"%s\"", g->name);
   out.print(" [%s", state);
-  if (g->locks > 0) out.print(", locked to thread");
+  if (g->head != nullptr && g->head->locks > 0) out.print(", locked to thread");
   out.print("]:\n");
 }
 
@@ -66,13 +66,15 @@ void print_stopped(G* g) {
   go_on_reporting();
   FdWriter out(STDERR_FILENO);
   out.print("\n");
-  print_header(out, g,
-               status == GStatus::waiting ? wait_reason_text(g->wait_reason) : status_name(status));
+  print_header(
+      out, g,
+      status == GStatus::waiting ? wait_reason_text(g->head->wait_reason) : status_name(status));
   out.flush();
-  const bool stopped = status == GStatus::waiting || (status == GStatus::runnable && !g->tied);
-  if (stopped && g->stack != nullptr) {
+  const bool stopped = g->head != nullptr && (status == GStatus::waiting ||
+                                              (status == GStatus::runnable && !g->head->tied));
+  if (stopped) {
     uintptr_t pcs[max_report_frames];
-    const size_t n = unwind(arch::saved_context(g->sp), pcs);
+    const size_t n = unwind(arch::saved_context(g->head->sp), pcs);
     print_frames(STDERR_FILENO, {pcs, n});
   }
   print_end(out, g, {});
@@ -86,7 +88,7 @@ void print_stopped(G* g) {
   }
   begin_report();
   FdWriter out(STDERR_FILENO);
-  if (g->exits) {
+  if (g->head->exits) {
     out.write(
         "fatal error: goexit() met a noexcept function, or std::terminate was called on the "
         "way\n\n");

@@ -49,7 +49,11 @@ G* take_global(P* p, uint32_t max) {
   if (max != 0 && n > max) n = max;
   if (sched.gm) n = 1;
   G* first = sched.queue.pop_front();
-  for (uint32_t i = 1; i < n; ++i) p->queue.put(sched.queue.pop_front());
+  for (uint32_t i = 1; i < n; ++i) {
+    G* g = sched.queue.pop_front();
+    __builtin_prefetch(g->closure);  // it runs soon, and may have waited in memory for long
+    p->queue.put(g);
+  }
   publish_queue_size();
   return first;
 }

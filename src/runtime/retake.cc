@@ -10,21 +10,21 @@ namespace {
 // its thread: the call that brought it here (`go`, say) must not move it to another.
 void wait_tied(M* m) {
   G* g = m->curg;
-  const bool locked = g->locked_m != nullptr;
+  const bool locked = g->head->locked_m != nullptr;
   if (!locked) {
-    g->locked_m = m;
-    g->tied = true;
+    g->head->locked_m = m;
+    g->head->tied = true;
     m->locked_g = g;
   }
   m->p = nullptr;
-  g->m.store(nullptr, relaxed);
+  g->head->m.store(nullptr, relaxed);
   set_status(g, GStatus::running, GStatus::runnable);
   put_global_locked(g);
   sched.lock.unlock();
   wait_for_p(m);
   if (!locked) {
-    g->locked_m = nullptr;
-    g->tied = false;
+    g->head->locked_m = nullptr;
+    g->head->tied = false;
     m->locked_g = nullptr;
   }
   begin_running(m, m->p, g, false);

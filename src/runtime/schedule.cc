@@ -1,5 +1,6 @@
 // What an M does on g0: finds a goroutine, gives it a stack, runs it.
-#include "os/thread.h"
+#include <new>
+
 #include "runtime/panic.h"
 #include "runtime/switch.h"
 
@@ -48,7 +49,7 @@ G* next_goroutine(M* m, bool& inherits) {
     G* g = find_runnable(m, inherits);
     if (g == nullptr) return nullptr;
     if (m->spinning) stop_spinning(m);
-    if (g->locked_m == nullptr) return g;
+    if (!g->locked()) return g;
     start_locked_m(m, g);
     if (!stop_m(m)) return nullptr;
   }
@@ -67,10 +68,10 @@ void serve_stack_waiter(P* p) {
 
 void adopt_stack(G* g, char* stack) {
   char* top = stack_top(stack, g->stack_class);
-  g->stack = stack;
-  g->sp = arch::make_frame(top);
+  g->head = ::new (top) StackHead;
+  g->head->sp = arch::make_frame(top);
   char* low = stack + stack_guard_size;
-  sanitizer_start(g->fiber, low, static_cast<size_t>(top - low));
+  sanitizer_start(g->head->fiber, low, static_cast<size_t>(top - low));
 }
 
 bool attach_stack(P* p, G* g) {
@@ -91,12 +92,12 @@ void schedule_loop(M* m) {
     bool inherits = false;
     G* g = next_goroutine(m, inherits);
     if (g == nullptr) return;
-    if (g->stack == nullptr && !attach_stack(m->p, g)) {
+    if (g->head == nullptr && !attach_stack(m->p, g)) {
       wait_for_stack(m, g);
       continue;
     }
     begin_running(m, m->p, g, inherits);
-    switch_stacks(m, &m->g0, g, false);
+    switch_stacks(m, &m->g0, g->head, false);
   }
 }
 

@@ -77,10 +77,10 @@ void discard_goroutine(void* closure) noexcept {
   G* g = g_of_closure(closure);
   std::free(g->name);
   g->name = nullptr;
-  if (g->stack != nullptr) {
-    sanitizer_end(g->fiber);
-    put_stack(g->stack, g->stack_class);
-    g->stack = nullptr;
+  if (g->head != nullptr) {
+    sanitizer_end(g->head->fiber);
+    put_stack(g->stack(), g->stack_class);
+    g->head = nullptr;
   }
   give_back_record(g);
 }
@@ -89,9 +89,6 @@ void start_goroutine(void* closure, void (*entry)(void*)) noexcept {
   G* g = g_of_closure(closure);
   g->entry = entry;
   g->create_pc = g->is_main ? 0 : reinterpret_cast<uintptr_t>(__builtin_return_address(0));
-  g->exceptions = ExceptionState{};
-  g->wait_reason = WaitReason::none;
-  g->exits = false;
   M* m = enter();
   if (m == nullptr) {
     if (sched.forked.load(relaxed)) used_after_fork();

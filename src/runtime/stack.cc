@@ -14,6 +14,7 @@ constinit StackClass the_default_stack_class{3};
 namespace {
 
 constexpr size_t warm_bytes = 16 * 1024;  // kept at the top of a stack in the pool
+constexpr size_t leak_root = 64 * 1024;   // at the top of a stack
 constexpr size_t warm_stacks = 4096;      // whose tops are kept
 
 // Address space not yet carved into stacks. The note lies at the range's own end: in the top page
@@ -83,7 +84,9 @@ char* carve_locked(Pool& pool, size_t size) {
   ++pool.carved;
   range->begin = stack + size;
   if (range->begin == reinterpret_cast<char*>(range + 1)) pool.ranges = range->next;
-  sanitizer_add_root(stack + stack_guard_size, size - stack_guard_size);
+  // What a leak checker looks at: reading all of every stack at exit would take minutes.
+  const size_t root = size - stack_guard_size < leak_root ? size - stack_guard_size : leak_root;
+  sanitizer_add_root(stack + size - root, root);
   return stack;
 }
 

@@ -20,6 +20,7 @@
 #include <cstdint>
 
 #include "runtime/assert.h"
+#include "runtime/sanitizer.h"
 
 namespace gofer::internal {
 
@@ -27,6 +28,7 @@ namespace gofer::internal {
 enum class StackClass : uint8_t {};
 
 inline constexpr size_t stack_guard_size = 64 * 1024;
+inline constexpr size_t stack_head_size = sanitizers_enabled ? 128 : 64;
 inline constexpr int smallest_stack_bits = 17;
 inline constexpr size_t smallest_stack = size_t{1} << smallest_stack_bits;
 inline constexpr int stack_classes = 14;  // up to 1 GiB
@@ -43,11 +45,11 @@ void set_default_stack_size(size_t usable);
 enum class GuardKind : uint8_t { marker, mprotect, none };
 void set_guard_kind(GuardKind kind);
 
-/// The address where a stack begins to be used, 16-byte aligned and coloured.
+/// Where a stack's head lies, coloured; the frames begin below it. 64-byte aligned.
 inline char* stack_top(char* stack, StackClass c) {
   const int bits = smallest_stack_bits + static_cast<int>(c);
   const size_t colour = (reinterpret_cast<uintptr_t>(stack) >> bits) % 16 * 64;
-  return stack + (size_t{1} << bits) - 64 - colour;
+  return stack + (size_t{1} << bits) - stack_head_size - colour;
 }
 
 /// Free stacks of the default class at a P.

@@ -27,12 +27,12 @@ namespace gofer::internal {
 namespace {
 
 // Each test that needs fresh stacks has a class to itself: stacks are never unmapped.
-constexpr StackClass marker_class{0};
-constexpr StackClass mprotect_class{1};
-constexpr StackClass none_class{2};
+constexpr StackClass marker_class{1};
+constexpr StackClass mprotect_class{2};
+constexpr StackClass none_class{5};
 constexpr StackClass reuse_class{4};
-constexpr StackClass pages_class{5};
-constexpr StackClass cold_class{6};
+constexpr StackClass pages_class{6};
+constexpr StackClass cold_class{0};
 constexpr StackClass map_class{7};
 
 // Asks the kernel, which answers EFAULT where an access of ours would end the process.
@@ -377,7 +377,7 @@ TEST_F(StackDeathTest, WithoutAddressSpaceThereIsNoStack) {
         const bool none =
             take_stack(StackClass(stack_classes - 1)) == nullptr && !reserve_stacks(100'000);
         // What fits is still to be had.
-        char* small = take_stack(StackClass{0});
+        char* small = take_stack(cold_class);
         exit(none && small != nullptr && guarded(small) ? 0 : 1);
       },
       testing::ExitedWithCode(0), "");

@@ -390,7 +390,7 @@ void stop_locked_m(M* m) {
 }
 
 void start_locked_m(M* m, G* g) {
-  M* owner = g->locked_m;
+  M* owner = g->head->locked_m;
   P* p = release_p(m);
   {
     LockGuard guard(sched.lock);

@@ -6,11 +6,13 @@
 #include <array>
 #include <atomic>
 #include <cstdlib>
+#include <fstream>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "os/memory.h"
 #include "os/thread.h"
 #include "runtime/sanitizer.h"
 #include "runtime/sched.h"
@@ -121,7 +123,7 @@ TEST(LockOsThread, NeedsAsManyUnlocks) {
   std::vector<bool> locked;
   const auto look = [&] {
     Inside inside;
-    const bool g_knows = inside.m()->curg->locked_m == inside.m();
+    const bool g_knows = inside.m()->curg->head->locked_m == inside.m();
     const bool m_knows = inside.m()->locked_g == inside.m()->curg;
     locked.push_back(g_knows && m_knows);
     if (g_knows != m_knows) locked.push_back(true);  // the expectation below fails
@@ -317,6 +319,47 @@ TEST(IdleThreads, CollectTheFreeStacksOfIdleProcessors) {
     for (P* p = sched.idle_ps; p != nullptr; p = p->link) cached += p->stacks.count;
     return cached == 0;
   }));
+}
+
+size_t resident_bytes() {
+  size_t all = 0;
+  size_t resident = 0;
+  std::ifstream("/proc/self/statm") >> all >> resident;
+  return resident * os::page_size;
+}
+
+// Touches that much of the stack below.
+[[gnu::noinline]] void go_deep(size_t bytes) {
+  volatile char frame[4096];
+  frame[0] = 1;
+  if (bytes > sizeof frame) go_deep(bytes - sizeof frame);
+  frame[1] = frame[0];
+}
+
+TEST(IdleThreads, GiveBackThePagesOfStacksThatWentDeep) {
+  if (sanitizers_enabled) GTEST_SKIP() << "the sanitizer's memory hides ours";
+  constexpr int goroutines = 150;
+  constexpr size_t depth = 512 * 1024;
+  const size_t before = resident_bytes();
+  run([] {
+    wait_group deep;
+    wait_group gate;
+    wait_group done;
+    deep.add(goroutines);
+    gate.add(1);
+    for (int i = 0; i < goroutines; ++i) {
+      done.go([&] {
+        go_deep(depth);
+        deep.done();
+        gate.wait();  // all at once: each has a stack of its own
+      });
+    }
+    deep.wait();
+    gate.done();
+    done.wait();
+  });
+  EXPECT_TRUE(wait_until([=] { return resident_bytes() < before + goroutines * depth / 4; }))
+      << before << " bytes before, " << resident_bytes() << " after";
 }
 
 TEST(IdleThreads, AreFewWhenGoroutinesComeOneByOne) {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <new>
 
 namespace gofer::internal {
 namespace {
@@ -26,11 +27,11 @@ bool attach_cached_stack(P* p, G* g) {
 // The next goroutine for a direct switch, or nullptr: go over g0. One that was taken from the
 // queue but cannot be switched to directly is left in m->handed.
 G* next_directly(M* m, P* p, G* g) {
-  if (g->locked_m != nullptr || p->budget <= 0 || p->preempt.load(relaxed)) return nullptr;
+  if (g->head->locked_m != nullptr || p->budget <= 0 || p->preempt.load(relaxed)) return nullptr;
   bool inherits;
   G* next = take_local(p, inherits);
   if (next == nullptr) return nullptr;
-  if (next->locked_m != nullptr || (next->stack == nullptr && !attach_cached_stack(p, next)))
+  if (next->head == nullptr ? !attach_cached_stack(p, next) : next->head->locked_m != nullptr)
       [[unlikely]] {
     m->handed = next;
     m->handed_inherits = inherits;
@@ -40,13 +41,13 @@ G* next_directly(M* m, P* p, G* g) {
   return next;
 }
 
-G* to_g0(M* m) {
+StackHead* to_g0(M* m) {
   m->curg = nullptr;
   return &m->g0;
 }
 
 void commit_yield(M* m, G* g) {
-  g->m.store(nullptr, relaxed);
+  g->head->m.store(nullptr, relaxed);
   set_status(g, GStatus::running, GStatus::runnable);
   put_local(m->p, g, false);
   // A hint, without a fence: this P will run it in any case.
@@ -55,7 +56,7 @@ void commit_yield(M* m, G* g) {
 
 void commit_park(M* m, G* g) {
   auto unlock = m->unlock;
-  g->m.store(nullptr, relaxed);
+  g->head->m.store(nullptr, relaxed);
   set_status(g, GStatus::running, GStatus::waiting);
   if (unlock(g, m->unlock_arg)) return;  // g may run elsewhere by now
   set_status(g, GStatus::waiting, GStatus::runnable);
@@ -63,7 +64,6 @@ void commit_park(M* m, G* g) {
 }
 
 void bury(P* p, G* g) {
-  g->m.store(nullptr, relaxed);
   set_status(g, GStatus::running, GStatus::dead);
   p->free_gs.push(g);
   if (p->free_gs.count() >= g_free_high) drain_free_gs(p->free_gs, g_free_high - g_free_batch);
@@ -71,9 +71,9 @@ void bury(P* p, G* g) {
 
 void commit_end(M* m, G* g) {
   P* p = m->p;
-  sanitizer_end(g->fiber);
-  char* stack = g->stack;
-  g->stack = nullptr;
+  sanitizer_end(g->head->fiber);
+  char* stack = g->stack();
+  g->head = nullptr;
   if (g->stack_class != default_stack_class()) {
     put_stack(stack, g->stack_class);
   } else {
@@ -92,8 +92,7 @@ void switch_away(M* m, CommitFn commit) {
   m->commit = commit;
   m->left = g;
   G* next = next_directly(m, m->p, g);
-  if (next == nullptr) next = to_g0(m);
-  switch_stacks(m, g, next, false);
+  switch_stacks(m, g->head, next != nullptr ? next->head : to_g0(m), false);
 }
 
 void yield_goroutine(M* m) {
@@ -108,7 +107,7 @@ void yield_goroutine(M* m) {
 }
 
 void park(M* m, WaitReason reason, bool (*unlock)(G* g, void* arg), void* arg) {
-  m->curg->wait_reason = reason;
+  m->curg->head->wait_reason = reason;
   m->unlock = unlock;
   m->unlock_arg = arg;
   switch_away(m, commit_park);
@@ -120,42 +119,42 @@ namespace {
   G* g = m->curg;
   P* p = m->p;
   bump(p->live, int64_t{-1});
-  if (g->locked_m != nullptr) {
+  StackHead* head = g->head;
+  if (head->locked_m != nullptr) {
     // As in Go: who locks a thread and does not unlock it has changed the thread for himself.
-    g->locked_m = nullptr;
-    g->locks = 0;
+    head->locked_m = nullptr;
     m->locked_g = nullptr;
     m->ends = true;
     p->preempt.store(true, relaxed);
   }
   *m->exceptions = ExceptionState{};
-  sanitizer_forget_stack(__builtin_frame_address(0),
-                         static_cast<size_t>(stack_top(g->stack, g->stack_class) -
-                                             static_cast<char*>(__builtin_frame_address(0))));
+  char* here = static_cast<char*>(__builtin_frame_address(0));
+  sanitizer_forget_stack(here, static_cast<size_t>(reinterpret_cast<char*>(head) - here));
   m->commit = commit_end;
   m->left = g;
   if (p->budget > 0 && !p->preempt.load(relaxed)) {
     bool inherits;
     G* next = take_local(p, inherits);
-    if (next != nullptr && next->locked_m == nullptr) {
-      if (!sanitizers_enabled && next->stack == nullptr && next->stack_class == g->stack_class) {
+    if (next != nullptr && next->head == nullptr) {
+      if (!sanitizers_enabled && next->stack_class == g->stack_class) {
         m->commit = nullptr;
-        next->stack = g->stack;
-        g->stack = nullptr;
+        next->head = ::new (head) StackHead;
+        g->head = nullptr;
         bury(p, g);
         begin_running(m, p, next, inherits);
-        arch::gofer_restart(stack_top(next->stack, next->stack_class), m);
+        arch::gofer_restart(head, m);
       }
-      if (next->stack != nullptr || attach_cached_stack(p, next)) {
-        begin_running(m, p, next, inherits);
-        switch_stacks(m, g, next, true);
-        __builtin_unreachable();
-      }
+      attach_cached_stack(p, next);
+    }
+    if (next != nullptr && next->head != nullptr && next->head->locked_m == nullptr) {
+      begin_running(m, p, next, inherits);
+      switch_stacks(m, head, next->head, true);
+      __builtin_unreachable();
     }
     m->handed = next;
     m->handed_inherits = inherits;
   }
-  switch_stacks(m, g, to_g0(m), true);
+  switch_stacks(m, head, to_g0(m), true);
   __builtin_unreachable();
 }
 
@@ -177,7 +176,7 @@ void finish_goroutine() {
 extern "C" void gofer_main(gofer::internal::M* m) {
   using namespace gofer::internal;
   G* g = m->curg;
-  if constexpr (sanitizers_enabled) sanitizer_after_switch(g->fiber, &m->came_from->fiber);
+  if constexpr (sanitizers_enabled) sanitizer_after_switch(g->head->fiber, &m->came_from->fiber);
   run_commit(m);
   bump(m->p->started);
   leave(m);

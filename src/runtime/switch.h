@@ -21,7 +21,7 @@ inline void run_commit(M* m) {
 /// The goroutine is what m executes from now on. Inside, with the P.
 inline void begin_running(M* m, P* p, G* g, bool inherits) {
   set_status(g, GStatus::runnable, GStatus::running);
-  g->m.store(m, relaxed);
+  g->head->m.store(m, relaxed);
   m->curg = g;
   --p->budget;
   bump(p->switches);
@@ -29,7 +29,8 @@ inline void begin_running(M* m, P* p, G* g, bool inherits) {
 }
 
 /// Goes over to another stack of this M and returns when somebody comes back to `from`.
-[[gnu::always_inline]] inline void switch_stacks(M* m, G* from, G* to, bool from_ends) {
+[[gnu::always_inline]] inline void switch_stacks(M* m, StackHead* from, StackHead* to,
+                                                 bool from_ends) {
   from->exceptions = *m->exceptions;
   *m->exceptions = to->exceptions;
   if constexpr (sanitizers_enabled) {

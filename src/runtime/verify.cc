@@ -22,7 +22,8 @@ void count_g(G* g, void* totals) {
   switch (g->status.load(acquire)) {
     case GStatus::runnable:
       ++t->runnable;
-      require(g->m.load(relaxed) == nullptr, "a runnable goroutine has an M");
+      require(g->head == nullptr || g->head->m.load(relaxed) == nullptr,
+              "a runnable goroutine has an M");
       [[fallthrough]];
     case GStatus::running:
     case GStatus::waiting:

@@ -6,8 +6,9 @@
 // may return any value that the C++11 memory model allows within Relacy's limits (a history of
 // three values per atomic; no load may see a store that is later in the order of execution).
 //
-// GOFER_RELACY_WEAKEN makes the code under test wrong on purpose: it turns the orders named by its
-// bits into relaxed ones. See run_queue.cc.
+// GOFER_RELACY_WEAKEN makes the code under test wrong on purpose, by bits: 1 acquire becomes relaxed,
+// 2 release becomes relaxed, 4 exchange becomes a load and a store, 8 compare_exchange becomes a load, a
+// comparison and a store.
 #pragma once
 
 // Relacy redefines new, delete, malloc and assert as macros: everything of std comes before it.
@@ -38,6 +39,8 @@ namespace gofer::internal {
 
 inline constexpr bool weaken_acquire = (GOFER_RELACY_WEAKEN & 1) != 0;
 inline constexpr bool weaken_release = (GOFER_RELACY_WEAKEN & 2) != 0;
+inline constexpr bool tear_exchange = (GOFER_RELACY_WEAKEN & 4) != 0;
+inline constexpr bool tear_compare_exchange = (GOFER_RELACY_WEAKEN & 8) != 0;
 
 inline constexpr rl::memory_order relaxed = rl::mo_relaxed;
 inline constexpr rl::memory_order acquire = weaken_acquire ? rl::mo_relaxed : rl::mo_acquire;
@@ -66,13 +69,24 @@ class atomic {
   }
   T exchange(T value, Order order, const char* file = __builtin_FILE(),
              unsigned line = __builtin_LINE()) {
-    return value_.exchange(value, order, Place("exchange", file, line));
+    const Place place("exchange", file, line);
+    if (!tear_exchange) return value_.exchange(value, order, place);
+    const T old = value_.load(rl::mo_seq_cst, place);
+    value_.store(value, rl::mo_seq_cst, place);
+    return old;
   }
   bool compare_exchange_strong(T& expected, T value, Order order, Order failure,
                                const char* file = __builtin_FILE(),
                                unsigned line = __builtin_LINE()) {
     const Place place("compare_exchange", file, line);
-    return value_.compare_exchange_strong(expected, value, order, place, failure, place);
+    if (!tear_compare_exchange) {
+      return value_.compare_exchange_strong(expected, value, order, place, failure, place);
+    }
+    const T found = value_.load(rl::mo_seq_cst, place);
+    const bool equal = found == expected;
+    expected = found;
+    if (equal) value_.store(value, rl::mo_seq_cst, place);
+    return equal;
   }
 
  private:

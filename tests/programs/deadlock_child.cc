@@ -8,8 +8,8 @@
 #include <chrono>
 #include <thread>
 
-#include "../support/scenarios.h"
 #include "../support/wait_until.h"
+#include "scenarios.h"
 
 namespace {
 
@@ -39,7 +39,7 @@ std::atomic<int> waiting{0};
 
 void ends_in_silence(int) { _exit(7); }
 
-// The process ends with code 7 in 800 ms (six looks of the detector), whatever its threads wait for.
+// The process ends with code 7 in 800 ms (six looks of the detector), whatever its threads do.
 void end_soon() {
   signal(SIGALRM, ends_in_silence);
   const itimerval once{{0, 0}, {0, 800'000}};
@@ -106,6 +106,20 @@ int locked_ends_last() {
 int thread_waits_too() {
   std::thread([] { wait_quietly(); }).detach();
   gofer::run([] { wait_for_ever(); });
+  return 0;
+}
+
+int many_threads_wait() {
+  for (int i = 0; i < 100; ++i) std::thread([] { wait_quietly(); }).detach();
+  gofer::run([] {
+    for (int i = 0; i < 50; ++i) {
+      gofer::go([] {
+        gofer::lock_os_thread();
+        wait_quietly();
+      });
+    }
+    wait_for_ever();
+  });
   return 0;
 }
 
@@ -242,6 +256,11 @@ int run_in_goroutine() {
   return 0;
 }
 
+int stderr_closed() {
+  close(STDERR_FILENO);
+  return main_only();
+}
+
 int named() {
   gofer::run([] {
     gofer::go({.name = "reader"}, [] { wait_quietly(); });
@@ -293,6 +312,7 @@ int main(int argc, char** argv) {
                        {"main_locked", main_locked},
                        {"locked_ends_last", locked_ends_last},
                        {"thread_waits_too", thread_waits_too},
+                       {"many_threads_wait", many_threads_wait},
                        {"thread_waits_later", thread_waits_later},
                        {"thread_releases", thread_releases},
                        {"thread_relay", thread_relay},
@@ -305,6 +325,7 @@ int main(int argc, char** argv) {
                        {"second_run", second_run},
                        {"two_runs", two_runs},
                        {"run_in_goroutine", run_in_goroutine},
+                       {"stderr_closed", stderr_closed},
                        {"named", named},
                        {"large_stack", large_stack},
                        {"goexit_others_finish", goexit_others_finish},

@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
-#include "../support/scenarios.h"
 #include "../support/wait_until.h"
+#include "scenarios.h"
 
 namespace {
 
@@ -122,6 +122,33 @@ int return_with_locked() {
   return 4;
 }
 
+// Threads start and end all the time.
+int return_with_ending_threads() {
+  start(
+      [] {
+        ++running;
+        for (;;) {
+          gofer::wait_group wg;
+          wg.go([] { gofer::lock_os_thread(); });
+          wg.wait();
+        }
+      },
+      4);
+  return 4;
+}
+
+// The world is stopped again and again.
+int return_resizing() {
+  start(
+      [] {
+        ++running;
+        for (int i = 0;; ++i) gofer::gomaxprocs(1 + i % 8);
+      },
+      2);
+  start(yield_for_ever, 4);
+  return 4;
+}
+
 int return_from_run() {
   return gofer::run([] {
     for (int i = 0; i < 100; ++i) gofer::go(yield_for_ever);
@@ -156,6 +183,18 @@ int exit_in_main_goroutine() {
     for (int i = 0; i < 100; ++i) gofer::go(yield_for_ever);
     late();
     std::exit(7);
+  });
+  return 0;
+}
+
+int exit_after_goexit_of_main() {
+  gofer::run([] {
+    gofer::go([] {
+      for (int i = 0; i < 100; ++i) gofer::yield();
+      std::exit(7);
+    });
+    late();
+    gofer::goexit();
   });
   return 0;
 }
@@ -290,10 +329,13 @@ int main(int argc, char** argv) {
        {"return_spawning", return_spawning},
        {"return_spinning", return_spinning},
        {"return_with_locked", return_with_locked},
+       {"return_with_ending_threads", return_with_ending_threads},
+       {"return_resizing", return_resizing},
        {"return_from_run", return_from_run},
        {"statics_use_runtime", statics_use_runtime},
        {"exit_in_goroutine", exit_in_goroutine},
        {"exit_in_main_goroutine", exit_in_main_goroutine},
+       {"exit_after_goexit_of_main", exit_after_goexit_of_main},
        {"exit_in_locked_goroutine", exit_in_locked_goroutine},
        {"exit_in_goroutine_statics_use_runtime", exit_in_goroutine_statics_use_runtime},
        {"exit_in_thread", exit_in_thread},

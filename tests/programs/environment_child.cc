@@ -4,8 +4,8 @@
 
 #include <atomic>
 
-#include "../support/scenarios.h"
 #include "../support/wait_until.h"
+#include "scenarios.h"
 
 namespace {
 

@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "../support/scenarios.h"
 #include "../support/wait_until.h"
+#include "scenarios.h"
 
 extern char** environ;
 

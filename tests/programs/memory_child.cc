@@ -11,8 +11,8 @@
 #include <new>
 #include <thread>
 
-#include "../support/scenarios.h"
 #include "../support/wait_until.h"
+#include "scenarios.h"
 
 namespace {
 

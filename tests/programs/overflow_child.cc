@@ -1,5 +1,6 @@
 // Programs that overflow a goroutine's stack, come near to it, or fault in other ways.
 #include <gofer/gofer.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -10,8 +11,8 @@
 #include <cstring>
 #include <thread>
 
-#include "../support/scenarios.h"
 #include "../support/wait_until.h"
+#include "scenarios.h"
 
 namespace {
 
@@ -121,6 +122,58 @@ int all_at_once() {
       use_stack(without_end);
     });
   }
+  wait_for_the_end();
+}
+
+// The overflow happens in the deepest thing that is called: malloc (with its lock), the runtime
+// (perhaps with one of its locks), the unwinder.
+template <class Call>
+[[gnu::noinline]] int go_down_calling(Call call, int n) {
+  volatile char frame[40];
+  frame[0] = 1;
+  call();
+  if (n > 1'000'000) return 0;
+  return go_down_calling(call, n + 1) + frame[0];
+}
+
+int in_malloc() {
+  gofer::go([] {
+    go_down_calling(
+        [] {
+          void* volatile block = std::malloc(5000);
+          std::free(block);
+          block = std::realloc(std::malloc(50), 70'000);
+          std::free(block);
+        },
+        0);
+  });
+  wait_for_the_end();
+}
+
+int in_runtime() {
+  gofer::go([] {
+    go_down_calling(
+        [] {
+          gofer::wait_group wg;
+          wg.go([] {});
+          wg.wait();
+        },
+        0);
+  });
+  wait_for_the_end();
+}
+
+int in_throw() {
+  gofer::go([] {
+    go_down_calling(
+        [] {
+          try {
+            throw 1;
+          } catch (int) {
+          }
+        },
+        0);
+  });
   wait_for_the_end();
 }
 
@@ -236,6 +289,33 @@ int own_handler_overflow() {
   return recursion();
 }
 
+// Programs that try an access and come back by a jump.
+thread_local sigjmp_buf before_fault;
+
+[[gnu::noinline]] bool faults() {
+  if (sigsetjmp(before_fault, 1) != 0) return true;
+  store_to_null();
+  return false;
+}
+
+int jumping_handler() {
+  install([](int, siginfo_t*, void*) { siglongjmp(before_fault, 1); });
+  gofer::wait_group wg;
+  std::atomic<int> faulted{0};
+  for (int i = 0; i < 100; ++i) {
+    wg.go([&] {
+      for (int j = 0; j < 3; ++j) {
+        if (faults()) ++faulted;
+        gofer::yield();
+      }
+    });
+  }
+  wg.wait();
+  require(faulted == 300, "every fault came to the handler");
+  say("completed");
+  return 0;
+}
+
 // Programs that let pages fault in: the handler repairs the access and returns.
 char* lazy_page;
 
@@ -275,6 +355,9 @@ int main(int argc, char** argv) {
                        {"large", large},
                        {"after_others", after_others},
                        {"all_at_once", all_at_once},
+                       {"in_malloc", in_malloc},
+                       {"in_runtime", in_runtime},
+                       {"in_throw", in_throw},
                        {"handler_of_abort", handler_of_abort},
                        {"nearly", nearly},
                        {"nearly_default", nearly_default},
@@ -287,5 +370,6 @@ int main(int argc, char** argv) {
                        {"info_handler_goroutine", info_handler_goroutine},
                        {"info_handler_thread", info_handler_thread},
                        {"own_handler_overflow", own_handler_overflow},
+                       {"jumping_handler", jumping_handler},
                        {"repairing_handler", repairing_handler}});
 }

@@ -1,5 +1,5 @@
-// Programs that get no more threads from the system: played by a pthread_create of our own, which the
-// library calls in place of libc's.
+// Programs that get no more threads from the system: played by a pthread_create of our own, which
+// the library calls in place of libc's.
 #include <dlfcn.h>
 #include <gofer/gofer.h>
 #include <pthread.h>
@@ -12,8 +12,8 @@
 #include <system_error>
 #include <thread>
 
-#include "../support/scenarios.h"
 #include "../support/wait_until.h"
+#include "scenarios.h"
 
 namespace {
 std::atomic<int> allowed{INT_MAX};  // threads that may still be started

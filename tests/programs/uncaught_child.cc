@@ -1,5 +1,6 @@
 // Programs that end because of an exception nobody catches, or a misuse that is fatal.
 #include <gofer/gofer.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -9,8 +10,8 @@
 #include <string>
 #include <thread>
 
-#include "../support/scenarios.h"
 #include "../support/wait_until.h"
+#include "scenarios.h"
 
 namespace app {
 struct Custom {
@@ -141,6 +142,14 @@ int all_at_once() {
     });
   }
   wait_for_the_end();
+}
+
+int no_descriptors() {
+  return in_goroutine([] {
+    const rlimit limit{3, 3};
+    require(setrlimit(RLIMIT_NOFILE, &limit) == 0, "setrlimit");
+    throw std::runtime_error("boom");
+  });
 }
 
 [[gnu::noinline]] void refuses() noexcept {
@@ -307,6 +316,7 @@ int main(int argc, char** argv) {
                        {"locked", locked},
                        {"rethrown_after_switches", rethrown_after_switches},
                        {"all_at_once", all_at_once},
+                       {"no_descriptors", no_descriptors},
                        {"through_noexcept", through_noexcept},
                        {"terminate", terminate},
                        {"handler_before_thread_throws", handler_before_thread_throws},

@@ -33,6 +33,14 @@ void require(bool ok, int error, const char* what) {
   if (!ok) throw std::system_error(error, std::generic_category(), what);
 }
 
+// "variable=" with its present value, if it has one, and the settings behind it.
+std::string extended(const std::string& variable, char separator, std::string_view settings) {
+  const char* inherited = getenv(variable.c_str());
+  std::string result = variable + "=";
+  if (inherited != nullptr && *inherited != '\0') result.append(inherited).append(1, separator);
+  return result.append(settings);
+}
+
 std::vector<std::string> merged_environment(const std::vector<std::string>& changes) {
   std::vector<std::string> result;
   const auto name_of = [](std::string_view entry) { return entry.substr(0, entry.find('=')); };
@@ -50,14 +58,6 @@ std::vector<std::string> merged_environment(const std::vector<std::string>& chan
     result.push_back(extended("TSAN_OPTIONS", ':', "atexit_sleep_ms=0"));
   }
   return result;
-}
-
-// "variable=" with its present value, if it has one, and the settings behind it.
-std::string extended(const std::string& variable, char separator, std::string_view settings) {
-  const char* inherited = getenv(variable.c_str());
-  std::string result = variable + "=";
-  if (inherited != nullptr && *inherited != '\0') result.append(inherited).append(1, separator);
-  return result.append(settings);
 }
 
 std::vector<char*> pointers(std::vector<std::string>& strings) {
