@@ -3,26 +3,13 @@
 #pragma once
 
 #ifdef GOFER_RELACY
-#include <relacy/relacy.hpp>
+#include "relacy_atomics.h"  // tests/model
 #else
-#include <atomic>
-#endif
 
+#include <atomic>
 #include <cstdint>
 
 namespace gofer::internal {
-
-#ifdef GOFER_RELACY
-
-template <class T>
-using atomic = rl::atomic<T>;
-inline constexpr auto relaxed = rl::memory_order_relaxed;
-inline constexpr auto acquire = rl::memory_order_acquire;
-inline constexpr auto release = rl::memory_order_release;
-inline constexpr auto acq_rel = rl::memory_order_acq_rel;
-inline constexpr auto seq_cst = rl::memory_order_seq_cst;
-
-#else
 
 template <class T>
 using atomic = std::atomic<T>;
@@ -43,6 +30,6 @@ inline void cpu_relax() {
 #endif
 }
 
-#endif
-
 }  // namespace gofer::internal
+
+#endif

@@ -36,6 +36,11 @@ inline constexpr bool sanitizers_enabled = true;
 inline constexpr bool sanitizers_enabled = false;
 #endif
 
+#if defined(GOFER_ASAN)
+inline constexpr bool asan_enabled = true;
+#else
+inline constexpr bool asan_enabled = false;
+#endif
 #if defined(GOFER_TSAN)
 inline constexpr bool tsan_enabled = true;
 #else

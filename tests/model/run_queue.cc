@@ -7,17 +7,22 @@
 // ("bound"), and at random.
 //
 // Checked in every execution
-//  - Each goroutine is handed out exactly once, or is still in a queue at the end: none lost, none twice.
+//  - Each goroutine is handed out exactly once, or is still in a queue at the end: none lost, none
+//    twice.
 //  - What was written to a goroutine before it was put is visible to who gets it (Relacy reports a
 //    data race on Task::payload otherwise).
 //  - A full ring and the overflow to the global queue keep to this while thieves make room.
-//  - empty() is false while a goroutine stays in the queue, also while it moves from runnext to the ring.
+//  - empty() is false while a goroutine stays in the queue, also while it moves from runnext to the
+//    ring.
+//  - A submitter that goes through runnext and an M that goes to sleep cannot miss each other
+//    (idle.pml has the rest of that protocol): one sees nobody spinning, or the other sees the queue.
 //
 // Abstracted away: rings have 2 or 4 slots instead of 256; positions start at 0, so the wrap of the
 // 32-bit positions is not reached; the global queue is a private list, its lock is not the point.
+// Relacy never lets a load see a store that is later in the order of execution, so it cannot show
+// that put() must load head_ with acquire: that rests on the argument in the header.
 //
-// Teeth: built with GOFER_RELACY_WEAKEN (relaxed instead of acquire, or instead of release) the
-// program must find an error.
+// Teeth: built with GOFER_RELACY_WEAKEN (see relacy_atomics.h) the program must find an error.
 #include "runtime/run_queue.h"
 
 namespace {
@@ -188,6 +193,33 @@ struct LookAgain : rl::test_suite<LookAgain, 2> {
   }
 };
 
+// The submitter puts, then looks whether somebody spins; the spinner stops spinning, then looks.
+template <class Self, bool ThroughNext>
+struct Sleep : rl::test_suite<Self, 2> {
+  Queue<2> queue;
+  gofer::internal::atomic<uint32_t> spinning{1};
+  Ledger ledger;
+  bool wakes = false;
+  bool sees = false;
+
+  void thread(unsigned i) {
+    if (i == 0) {
+      put_local(queue, ledger.make(0), ThroughNext, ledger);
+      wakes = spinning.load(gofer::internal::seq_cst) == 0;
+    } else {
+      spinning.exchange(0, gofer::internal::seq_cst);
+      sees = !queue.empty();
+    }
+  }
+  void after() {
+    RL_ASSERT(wakes || sees);
+    drain(queue, ledger);
+    ledger.check_all_done();
+  }
+};
+struct SleepNext : Sleep<SleepNext, true> {};
+struct SleepTail : Sleep<SleepTail, false> {};
+
 // Relacy writes its report while its own operator new is in force, so the stream must not allocate.
 class Report : public std::streambuf {
  public:
@@ -229,11 +261,27 @@ void check(const char* name, rl::scheduler_type_e search, unsigned preemptions, 
 
 }  // namespace
 
-int main() {
-  check<OneThief>("one thief", rl::sched_full, 0, 100000);
-  check<LookAgain>("look again", rl::sched_full, 0, 100000);
-  check<OneThief>("one thief", rl::sched_bound, 3, 0);
-  check<NextOneThief>("one thief", rl::sched_bound, 2, 0);
-  check<TwoThievesWide>("two thieves", rl::sched_random, 0, 100000);
+int main(int argc, char** argv) {
+  const bool longer = argc > 1 && std::strcmp(argv[1], "long") == 0;
+  const auto full = rl::sched_full;
+  const auto bound = rl::sched_bound;
+  const auto random = rl::sched_random;
+  const unsigned more = longer ? 1 : 0;
+  if (argc > 1 && std::strcmp(argv[1], "tail") == 0) {
+    check<SleepTail>("sleep, put at the tail", full, 0, 0);
+    return all_good ? 0 : 1;
+  }
+  check<LookAgain>("look again", full, 0, 0);
+  check<SleepNext>("sleep, put into runnext", full, 0, 0);
+  check<NextOneThief>("runnext, one thief", full, 0, 0);
+  check<NextTwoThieves>("runnext, two thieves", bound, 3 + more, 0);
+  check<OneThief>("ring, one thief", bound, 4 + 2 * more, 0);
+  check<OneThiefOverflow>("overflow, one thief", bound, 4 + 2 * more, 0);
+  check<OneThiefWide>("4 slots, one thief", bound, 4 + more, 0);
+  check<TwoThieves>("ring, two thieves", bound, 3 + more, 0);
+  check<TwoThievesOverflow>("overflow, two thieves", bound, 2 + more, 0);
+  check<TwoThievesWide>("4 slots, two thieves", bound, 2 + more, 0);
+  check<TwoThievesWide>("4 slots, two thieves", random, 0, longer ? 100'000'000 : 500'000);
+  check<Chain>("thief of a thief", bound, 3 + more, 0);
   return all_good ? 0 : 1;
 }
