@@ -30,7 +30,14 @@
 
 namespace {
 thread_local std::size_t allocations = 0;  // by operator new, in this thread
+}  // namespace
 
+#ifdef GOFER_TSAN  // clang's runtime for it has an operator new that cannot be replaced
+constexpr bool allocations_are_counted = false;
+#else
+constexpr bool allocations_are_counted = true;
+
+namespace {
 void* allocate(std::size_t size, std::size_t align) {
   ++allocations;
   const std::size_t rounded = (std::max<std::size_t>(size, 1) + align - 1) / align * align;
@@ -51,6 +58,7 @@ void operator delete(void* p) noexcept { release(p); }
 void operator delete(void* p, std::size_t) noexcept { release(p); }
 void operator delete(void* p, std::align_val_t) noexcept { release(p); }
 void operator delete(void* p, std::size_t, std::align_val_t) noexcept { release(p); }
+#endif
 
 namespace gofer {
 namespace {
@@ -60,6 +68,8 @@ using test::wait_until;
 
 constexpr int scaled(int count) { return internal::sanitizers_enabled ? count / 50 : count; }
 
+// Says that all goroutines have ended, but does not make their plain writes visible here: tests that
+// look at more than atomics wait for a wait_group.
 bool quiescent() {
   return wait_until([] { return num_goroutine() == 0; });
 }
@@ -245,66 +255,95 @@ TEST_F(Go, MovesMoveOnlyCallablesAndArguments) {
 
 TEST_F(Go, GivesArgumentsAsRvalues) {
   std::string taken;
-  int seen = 0;
+  std::size_t seen = 0;
   const std::string original = "a string that is too long for the small buffer of std::string";
-  go([&](std::string&& s) { taken = std::move(s); }, original);
-  go([&](const std::string& s) { seen = static_cast<int>(s.size()); }, original);
-  ASSERT_TRUE(quiescent());
+  wait_group done;
+  done.add(2);
+  go(
+      [&](std::string&& s) {
+        taken = std::move(s);
+        done.done();
+      },
+      original);
+  go(
+      [&](const std::string& s) {
+        seen = s.size();
+        done.done();
+      },
+      original);
+  done.wait();
   EXPECT_EQ(taken, original);
-  EXPECT_EQ(seen, static_cast<int>(original.size()));
+  EXPECT_EQ(seen, original.size());
 }
 
 TEST_F(Go, CopiesWhatAReferenceRefersTo) {
   auto text = std::make_unique<std::string>("before");
   std::string seen;
   std::string& reference = *text;
-  wait_group gate;
+  wait_group gate, done;
   gate.add(1);
+  done.add(1);
   go(
       [&](const std::string& s) {
         gate.wait();
         seen = s;
+        done.done();
       },
       reference);
   *text = "after";
   text.reset();
   gate.done();
-  ASSERT_TRUE(quiescent());
+  done.wait();
   EXPECT_EQ(seen, "before");
 }
 
 TEST_F(Go, PassesStdRefAsAReference) {
   int value = 1;
-  go([](int& x) { x = 2; }, std::ref(value));
-  ASSERT_TRUE(quiescent());
+  wait_group done;
+  done.add(1);
+  go(
+      [](int& x, wait_group& group) {
+        x = 2;
+        group.done();
+      },
+      std::ref(value), std::ref(done));
+  done.wait();
   EXPECT_EQ(value, 2);
+}
+
+// Calls go(f, argument) and waits until f has been called with it.
+template <class F, class Argument>
+void go_and_wait(F f, Argument&& argument) {
+  wait_group done;
+  done.add(1);
+  go(
+      [f, &done](auto&& a) {
+        f(std::forward<decltype(a)>(a));
+        done.done();
+      },
+      std::forward<Argument>(argument));
+  done.wait();
 }
 
 TEST_F(Go, DecaysLiteralsArraysAndFunctions) {
   std::string a, b;
   int third = 0;
-  bool called = false;
   static int numbers[] = {1, 2, 3};
   static char buffer[] = "buffer";
-  go([&](std::string s) { a = std::move(s); }, "literal");
-  go(
+  go_and_wait([&](std::string s) { a = std::move(s); }, "literal");
+  go_and_wait(
       [&](auto pointer) {
         static_assert(std::is_same_v<decltype(pointer), char*>);
         b = pointer;
       },
       buffer);
-  go([&](int* p) { third = p[2]; }, numbers);
-  go(
-      [&](auto f) {
-        f();
-        called = true;
-      },
-      plain_function);
-  ASSERT_TRUE(quiescent());
+  go_and_wait([&](int* p) { third = p[2]; }, numbers);
+  calls = 0;
+  go_and_wait([&](auto f) { f(); }, plain_function);
   EXPECT_EQ(a, "literal");
   EXPECT_EQ(b, "buffer");
   EXPECT_EQ(third, 3);
-  EXPECT_TRUE(called);
+  EXPECT_EQ(calls, 1);
 }
 
 // Types that swallow a braced list differently from a value of their own type.
@@ -313,13 +352,12 @@ TEST_F(Go, KeepsArgumentsThatConvertFromAnything) {
   std::tuple<int> tuple;
   std::vector<std::any> list;
   std::tuple<std::tuple<int>> nested;
-  go([&](std::any a) { any = std::move(a); }, std::any(7));
-  go([&](std::tuple<int> t) { tuple = t; }, std::tuple(8));
-  go([&](std::tuple<std::tuple<int>> t) { nested = t; },
-     std::tuple<std::tuple<int>>(std::tuple(10)));
+  go_and_wait([&](std::any a) { any = std::move(a); }, std::any(7));
+  go_and_wait([&](std::tuple<int> t) { tuple = t; }, std::tuple(8));
+  go_and_wait([&](std::tuple<std::tuple<int>> t) { nested = t; },
+              std::tuple<std::tuple<int>>(std::tuple(10)));
   const std::vector<std::any> two{std::any(1), std::any(2)};
-  go([&](std::vector<std::any> v) { list = std::move(v); }, two);
-  ASSERT_TRUE(quiescent());
+  go_and_wait([&](std::vector<std::any> v) { list = std::move(v); }, two);
   EXPECT_EQ(std::any_cast<int>(any), 7);
   EXPECT_EQ(std::get<0>(tuple), 8);
   EXPECT_EQ(std::get<0>(std::get<0>(nested)), 10);
@@ -418,9 +456,9 @@ struct alignas(Align) Sized {
   }
 };
 
-// How many times `go` of such a closure calls operator new, once it is warm.
+// Checks how many times `go` of such a closure calls operator new, once it is warm.
 template <class Closure>
-std::size_t allocations_of() {
+void expect_allocations(std::size_t expected) {
   const int count = 100;
   Closure::good = 0;
   for (int i = 0; i < count; ++i) go(Closure(i));
@@ -433,26 +471,28 @@ std::size_t allocations_of() {
   EXPECT_EQ(Closure::good, count + 1) << sizeof(Closure);
   EXPECT_EQ(Closure::misaligned, 0) << sizeof(Closure);
   EXPECT_EQ(Closure::alive, 1) << sizeof(Closure);
-  return made;
+  if (allocations_are_counted) {
+    EXPECT_EQ(made, expected) << sizeof(Closure);
+  }
 }
 
 TEST_F(GoClosure, UpTo64BytesNeedsNoHeap) {
-  EXPECT_EQ((allocations_of<Sized<1>>()), 0u);
-  EXPECT_EQ((allocations_of<Sized<8, 8>>()), 0u);
-  EXPECT_EQ((allocations_of<Sized<63>>()), 0u);
-  EXPECT_EQ((allocations_of<Sized<64>>()), 0u);
-  EXPECT_EQ((allocations_of<Sized<64, 16>>()), 0u);
+  expect_allocations<Sized<1>>(0);
+  expect_allocations<Sized<8, 8>>(0);
+  expect_allocations<Sized<63>>(0);
+  expect_allocations<Sized<64>>(0);
+  expect_allocations<Sized<64, 16>>(0);
 }
 
 TEST_F(GoClosure, LargerOrOverAlignedGoesToTheHeapInOnePiece) {
-  EXPECT_EQ((allocations_of<Sized<65>>()), 1u);
-  EXPECT_EQ((allocations_of<Sized<128, 8>>()), 1u);
-  EXPECT_EQ((allocations_of<Sized<4096>>()), 1u);
-  EXPECT_EQ((allocations_of<Sized<100'000>>()), 1u);
-  EXPECT_EQ((allocations_of<Sized<32, 32>>()), 1u);
-  EXPECT_EQ((allocations_of<Sized<64, 64>>()), 1u);
-  EXPECT_EQ((allocations_of<Sized<128, 128>>()), 1u);
-  EXPECT_EQ((allocations_of<Sized<8192, 4096>>()), 1u);
+  expect_allocations<Sized<65>>(1);
+  expect_allocations<Sized<128, 8>>(1);
+  expect_allocations<Sized<4096>>(1);
+  expect_allocations<Sized<100'000>>(1);
+  expect_allocations<Sized<32, 32>>(1);
+  expect_allocations<Sized<64, 64>>(1);
+  expect_allocations<Sized<128, 128>>(1);
+  expect_allocations<Sized<8192, 4096>>(1);
 }
 
 TEST_F(GoClosure, ArgumentsCountTowardsItsSize) {
@@ -468,7 +508,9 @@ TEST_F(GoClosure, ArgumentsCountTowardsItsSize) {
   EXPECT_EQ(allocations - before, 0u);
   before = allocations;
   go(f, large);
-  EXPECT_EQ(allocations - before, 1u);
+  if (allocations_are_counted) {
+    EXPECT_EQ(allocations - before, 1u);
+  }
   ASSERT_TRUE(quiescent());
   EXPECT_EQ(ran, 3);
 }
@@ -476,15 +518,17 @@ TEST_F(GoClosure, ArgumentsCountTowardsItsSize) {
 TEST_F(GoClosure, NamesAreCopied) {
   std::string name = "a name that lives only until go has returned";
   std::string seen;
-  wait_group gate;
+  wait_group gate, done;
   gate.add(1);
+  done.add(1);
   go({.name = name}, [&] {
     gate.wait();
     seen = this_goroutine::name();
+    done.done();
   });
   name.assign(name.size(), '?');
   gate.done();
-  ASSERT_TRUE(quiescent());
+  done.wait();
   EXPECT_EQ(seen, "a name that lives only until go has returned");
 }
 

@@ -373,6 +373,38 @@ TEST_F(Retake, ProcessorIsUsedByOneThreadAtATime) {
   EXPECT_EQ(changed, 0);
 }
 
+// Hardly outside when a taker looks, and then inside for long: a taker that misses the entry hands
+// the P to the other goroutine's M while this one still uses it.
+TEST_F(Retake, EntryAtTheMomentOfATakeIsNotMissed) {
+  Procs one(1);
+  std::atomic<int> user{0};
+  std::atomic<int> overlaps{0};
+  std::atomic<bool> stop{false};
+  const int rounds = scaled(10'000);
+  std::thread taker([&] {
+    P* p = sched.all_ps[0].load();
+    while (!stop) internal::retake(p);
+  });
+  wait_group done;
+  for (int me = 1; me <= 2; ++me) {
+    done.go([&, me] {
+      for (int k = 0; k < rounds; ++k) {
+        {
+          Inside inside;
+          overlaps += user.exchange(me) != 0;
+          compute(k % 4 == 0 ? 1000 : 0);
+          overlaps += user.exchange(0) != me;
+        }
+        for (int spin = k % 64; spin > 0; --spin) internal::compiler_barrier();
+      }
+    });
+  }
+  done.wait();
+  stop = true;
+  taker.join();
+  EXPECT_EQ(overlaps, 0);
+}
+
 // A goroutine computes at P=1 and loses its P to another one that computes on it; what it calls
 // first then must wait for a P, in its own thread, and work.
 class FirstCall : public Retake {

@@ -59,25 +59,30 @@ bool model_gm() {
 
 // Goes down until `bytes` of stack lie above, and checks on the way back what it left there; with
 // `yields`, others run while it is at the bottom and on the way.
+template <int FrameSize>
 // NOLINTNEXTLINE(misc-no-recursion)
 [[gnu::noinline]] bool descend(std::uintptr_t top, std::size_t bytes, bool yields) {
-  volatile unsigned char frame[512];
+  volatile unsigned char frame[FrameSize];
   const auto here = reinterpret_cast<std::uintptr_t>(&frame[0]);
   const auto mark = static_cast<unsigned char>((here >> 9) + (top >> 12));
-  for (int i = 0; i < 512; i += 73) frame[i] = static_cast<unsigned char>(mark + i);
+  for (int i = 0; i < FrameSize; i += 73) frame[i] = static_cast<unsigned char>(mark + i);
   bool ok = true;
   if (top - here < bytes) {
-    ok = descend(top, bytes, yields);
+    ok = descend<FrameSize>(top, bytes, yields);
     if (yields && (here >> 9) % 64 == 0) yield();
   } else if (yields) {
     for (int i = 0; i < 5; ++i) yield();
   }
-  for (int i = 0; i < 512; i += 73) ok = ok && frame[i] == static_cast<unsigned char>(mark + i);
+  for (int i = 0; i < FrameSize; i += 73) {
+    ok = ok && frame[i] == static_cast<unsigned char>(mark + i);
+  }
   return ok;
 }
 
+// TSan follows 65,536 frames at most.
 bool descend_here(std::size_t bytes, bool yields = false) {
-  return descend(reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)), bytes, yields);
+  const auto top = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  return bytes < 8 * mib ? descend<512>(top, bytes, yields) : descend<4096>(top, bytes, yields);
 }
 
 TEST_F(Stack, OfDefaultSizeHas960KiB) {

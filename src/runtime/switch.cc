@@ -71,6 +71,9 @@ void bury(P* p, G* g) {
 
 void commit_end(M* m, G* g) {
   P* p = m->p;
+  // Its frames will never return: what they poisoned is clean for the next goroutine.
+  char* sp = static_cast<char*>(g->head->sp);
+  sanitizer_forget_stack(sp, static_cast<size_t>(reinterpret_cast<char*>(g->head) - sp));
   sanitizer_end(g->head->fiber);
   char* stack = g->stack();
   g->head = nullptr;
@@ -128,8 +131,6 @@ namespace {
     p->preempt.store(true, relaxed);
   }
   *m->exceptions = ExceptionState{};
-  char* here = static_cast<char*>(__builtin_frame_address(0));
-  sanitizer_forget_stack(here, static_cast<size_t>(reinterpret_cast<char*>(head) - here));
   m->commit = commit_end;
   m->left = g;
   if (p->budget > 0 && !p->preempt.load(relaxed)) {

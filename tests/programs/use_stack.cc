@@ -10,15 +10,16 @@
 namespace {
 
 // Goes down until `bytes` of stack lie above, and checks on the way back what it left there.
+template <int FrameSize>
 // NOLINTNEXTLINE(misc-no-recursion)
 [[gnu::noinline]] bool descend(std::uintptr_t top, std::size_t bytes) {
-  volatile unsigned char frame[256];
+  volatile unsigned char frame[FrameSize];
   const auto here = reinterpret_cast<std::uintptr_t>(&frame[0]);
   const auto mark = static_cast<unsigned char>(here >> 8);
   frame[0] = mark;
-  frame[255] = mark;
-  const bool below = top - here >= bytes || descend(top, bytes);
-  return below && frame[0] == mark && frame[255] == mark;
+  frame[FrameSize - 1] = mark;
+  const bool below = top - here >= bytes || descend<FrameSize>(top, bytes);
+  return below && frame[0] == mark && frame[FrameSize - 1] == mark;
 }
 
 }  // namespace
@@ -36,7 +37,8 @@ int main(int argc, char** argv) {
       const auto top = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
       inside.done();
       inside.wait();  // all have their stacks at the same time
-      good += descend(top, bytes);
+      // TSan follows 65,536 frames at most.
+      good += bytes < (1 << 20) ? descend<256>(top, bytes) : descend<4096>(top, bytes);
     });
   }
   group.wait();
