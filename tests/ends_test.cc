@@ -52,7 +52,7 @@ TEST(MainReturns, AndStaticObjectsMayStillCallTheRuntime) {
 
 // While goroutines start goroutines, threads end, Ps come and go: whatever they are at.
 TEST(MainReturns, AtAnyMoment) {
-  for (int i = 0; i < 10; ++i) {
+  for (int i = 0; i < 6; ++i) {
     for (const char* scenario :
          {"return_spawning", "return_with_ending_threads", "return_resizing"}) {
       const ChildResult r = ends(scenario);

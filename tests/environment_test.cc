@@ -236,7 +236,7 @@ TEST_F(NoAddressSpace, InAGoroutineThatStartsOthers) {
 TEST_F(NoAddressSpace, ForStacksOfAnotherSize) { expect_survived(memory("sized"), 24, 34); }
 
 TEST_F(NoAddressSpace, ForAClosureOnTheHeap) {
-  expect_survived(memory("large_closures"), 150, 260);
+  expect_survived(memory("large_closures"), 350, 520);
 }
 
 TEST(StackSize, ThatIsAbsurdIsAnException) {

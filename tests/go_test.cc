@@ -246,10 +246,15 @@ TEST_F(Go, DropsResults) {
 
 TEST_F(Go, MovesMoveOnlyCallablesAndArguments) {
   std::unique_ptr<int> result;
-  go([held = std::make_unique<int>(40),
-      &result](std::unique_ptr<int> passed) { result = std::make_unique<int>(*held + *passed); },
-     std::make_unique<int>(2));
-  ASSERT_TRUE(quiescent());
+  wait_group done;
+  done.add(1);
+  go(
+      [held = std::make_unique<int>(40), &result, &done](std::unique_ptr<int> passed) {
+        result = std::make_unique<int>(*held + *passed);
+        done.done();
+      },
+      std::make_unique<int>(2));
+  done.wait();
   EXPECT_EQ(*result, 42);
 }
 

@@ -225,7 +225,7 @@ TEST_F(Stack, HoldsAllocaOfManySizes) {
   int count = 0;
   wait_group group;
   for (const std::size_t size : {1, 100, 4095, 4096, 4097, 20'000, 65'536, 200'000, 800'000}) {
-    for (int i = 0; i < 20; ++i) {
+    for (int i = 0; i < scaled(40); ++i) {
       ++count;
       group.go([&, size, i] { good += use_alloca(size, i); });
     }

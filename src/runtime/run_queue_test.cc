@@ -307,6 +307,11 @@ class Crowd {
     left_ = static_cast<int64_t>(n_);
     started_ = true;
     for (size_t i = 0; i < n_; ++i) {
+      if (i == n_ / 2) {  // the thieves shall have had a turn, however busy the machine is
+        put(&items_[i]);
+        while (stolen_.load() == 0) std::this_thread::yield();
+        continue;
+      }
       random = random * 1664525u + 1013904223u;
       const uint32_t dice = random >> 24;
       if (dice < 128) {
@@ -333,7 +338,6 @@ class Crowd {
   void steal(size_t self) {
     Q& mine = queues_[self];
     while (!started_) std::this_thread::yield();
-    uint64_t count = 0;
     for (uint32_t round = 0; left_.load(std::memory_order_relaxed) > 0; ++round) {
       Q& victim = queues_[(self + 1 + round % (queues_.size() - 1)) % queues_.size()];
       uint32_t moved = 0;
@@ -342,11 +346,10 @@ class Crowd {
         std::this_thread::yield();
         continue;
       }
-      count += moved;
+      stolen_.fetch_add(moved, std::memory_order_relaxed);
       see(item);
       while (Item* more = mine.get()) see(more);
     }
-    stolen_.fetch_add(count);
   }
 
   std::vector<Q> queues_;

@@ -15,7 +15,8 @@ namespace {
 
 constexpr size_t warm_bytes = 16 * 1024;  // kept at the top of a stack in the pool
 constexpr size_t leak_root = 64 * 1024;   // at the top of a stack
-constexpr size_t warm_stacks = 4096;      // whose tops are kept
+constexpr size_t untrimmed_stacks = 256;  // that keep all their pages
+constexpr size_t warm_stacks = 4096;      // that keep their tops
 
 // Address space not yet carved into stacks. The note lies at the range's own end: in the top page
 // of its last stack, which is carved last.
@@ -24,9 +25,23 @@ struct Range {
   char* begin;
 };
 
-// The free stacks of a class, a LIFO of which the lowest `cold` entries have no pages. The entries
-// lie outside of the stacks, in chunks made together with the address space, so that freeing a
-// stack needs no memory.
+// A free stack in the pool, with what is known of it in the low bits of its address.
+struct Entry {
+  static constexpr uintptr_t unguarded = 1;  // the guard could not be made yet
+  static constexpr uintptr_t untrimmed = 2;  // may have pages anywhere
+  uintptr_t bits = 0;
+
+  char* stack() const { return reinterpret_cast<char*>(bits & ~uintptr_t{3}); }
+  bool is(uintptr_t flag) const { return (bits & flag) != 0; }
+};
+
+Entry make_entry(char* stack, uintptr_t flags) {
+  return {reinterpret_cast<uintptr_t>(stack) | flags};
+}
+
+// The free stacks of a class: a LIFO, of which the lowest `cold` entries have no pages. The entries
+// lie outside of the stacks, in chunks made together with the address space, so that freeing a stack
+// needs no memory. No system call is made under the lock, but for new address space.
 struct Pool {
   static constexpr size_t chunk = 4096;
   static constexpr size_t max_chunks = 4096;
@@ -38,9 +53,15 @@ struct Pool {
   size_t reserved = 0;
   size_t chunks = 0;
   Range* ranges = nullptr;
-  char** entries[max_chunks] = {};
+  Entry* entries[max_chunks] = {};
 
-  char*& entry(size_t i) { return entries[i / chunk][i % chunk]; }
+  Entry& entry(size_t i) { return entries[i / chunk][i % chunk]; }
+  size_t warm() const { return count - cold; }
+  void push(Entry e) { entry(count++) = e; }
+  void push_cold(Entry e) {
+    entry(count++) = entry(cold);
+    entry(cold++) = e;
+  }
 };
 
 constinit Pool pools[stack_classes];
@@ -59,13 +80,13 @@ void discard_below_top(char* stack, size_t size, size_t keep) {
   os::discard(stack + stack_guard_size, size - stack_guard_size - keep);
 }
 
-// The functions below need the pool's lock.
+// The functions with "locked" in their names need the pool's lock.
 
 bool reserve_locked(Pool& pool, StackClass c, size_t n) {
   const size_t size = stack_size(c);
   while (pool.chunks * Pool::chunk < pool.reserved + n) {
     if (pool.chunks == Pool::max_chunks) return false;
-    auto* fresh = static_cast<char**>(os::reserve(Pool::chunk * sizeof(char*)));
+    auto* fresh = static_cast<Entry*>(os::reserve(Pool::chunk * sizeof(Entry)));
     if (fresh == nullptr) return false;
     pool.entries[pool.chunks++] = fresh;
   }
@@ -76,36 +97,91 @@ bool reserve_locked(Pool& pool, StackClass c, size_t n) {
   return true;
 }
 
-char* carve_locked(Pool& pool, size_t size) {
+// A stack that was never used; its guard is yet to be made.
+Entry carve_locked(Pool& pool, StackClass c) {
+  if (pool.ranges == nullptr && !reserve_locked(pool, c, 4) && !reserve_locked(pool, c, 1)) {
+    return {};
+  }
   Range* range = pool.ranges;
-  if (range == nullptr) return nullptr;
   char* stack = range->begin;
-  if (!install_guard(stack)) return nullptr;
   ++pool.carved;
-  range->begin = stack + size;
+  range->begin = stack + stack_size(c);
   if (range->begin == reinterpret_cast<char*>(range + 1)) pool.ranges = range->next;
+  return make_entry(stack, Entry::unguarded);
+}
+
+Entry take_locked(Pool& pool, StackClass c) {
+  if (pool.count == 0) return carve_locked(pool, c);
+  const Entry e = pool.entry(--pool.count);
+  if (pool.cold > pool.count) pool.cold = pool.count;
+  return e;
+}
+
+// What was taken becomes usable; nullptr when the guard cannot be made.
+char* prepare(Pool& pool, StackClass c, Entry e) {
+  if (e.bits == 0) return nullptr;
+  char* stack = e.stack();
+  if (!e.is(Entry::unguarded)) return stack;
+  if (!install_guard(stack)) {
+    LockGuard guard(pool.lock);
+    pool.push_cold(e);
+    return nullptr;
+  }
   // What a leak checker looks at: reading all of every stack at exit would take minutes.
+  const size_t size = stack_size(c);
   const size_t root = size - stack_guard_size < leak_root ? size - stack_guard_size : leak_root;
   sanitizer_add_root(stack + size - root, root);
   return stack;
 }
 
-char* take_locked(Pool& pool, StackClass c) {
-  if (pool.count != 0) {
-    char* stack = pool.entry(--pool.count);
-    if (pool.cold > pool.count) pool.cold = pool.count;
-    return stack;
+// Free stacks come back: the first ones as they are, for they will soon be used again; when many are
+// there, without deep pages; when very many, without any.
+void put(Pool& pool, StackClass c, char* const* stacks, int n) {
+  const size_t size = stack_size(c);
+  size_t warm;
+  {
+    LockGuard guard(pool.lock);
+    warm = pool.warm();
+    if (warm < untrimmed_stacks) {
+      for (int i = 0; i < n; ++i) pool.push(make_entry(stacks[i], Entry::untrimmed));
+      return;
+    }
   }
-  if (pool.ranges == nullptr && !reserve_locked(pool, c, 4) && !reserve_locked(pool, c, 1)) {
-    return nullptr;
+  const bool keep = warm < warm_stacks;
+  for (int i = 0; i < n; ++i) discard_below_top(stacks[i], size, keep ? warm_bytes : 0);
+  LockGuard guard(pool.lock);
+  for (int i = 0; i < n; ++i) {
+    const Entry e = make_entry(stacks[i], 0);
+    if (keep) {
+      pool.push(e);
+    } else {
+      pool.push_cold(e);
+    }
   }
-  return carve_locked(pool, stack_size(c));
 }
 
-void put_locked(Pool& pool, StackClass c, char* stack) {
-  pool.entry(pool.count++) = stack;
-  if (pool.count - pool.cold > warm_stacks) {
-    discard_below_top(pool.entry(pool.cold++), stack_size(c), 0);
+// Takes the untrimmed stacks among the warm ones out of the pool, some at a time, and puts them back
+// without their deep pages.
+void trim(Pool& pool, StackClass c) {
+  constexpr int batch = 16;
+  for (size_t seen = 0;;) {
+    Entry deep[batch];
+    int n = 0;
+    {
+      LockGuard guard(pool.lock);
+      size_t i = pool.cold + seen;
+      for (; i < pool.count && n < batch; ++i) {
+        if (!pool.entry(i).is(Entry::untrimmed)) continue;
+        deep[n++] = pool.entry(i);
+        pool.entry(i) = pool.entry(--pool.count);
+        --i;
+      }
+      seen = i - pool.cold;
+    }
+    if (n == 0) return;
+    for (int i = 0; i < n; ++i) discard_below_top(deep[i].stack(), stack_size(c), warm_bytes);
+    LockGuard guard(pool.lock);
+    for (int i = 0; i < n; ++i) pool.push(make_entry(deep[i].stack(), 0));
   }
 }
 
@@ -135,11 +211,20 @@ void set_guard_kind(GuardKind kind) { guard_kind.store(kind, std::memory_order_r
 bool refill_stacks(StackCache& cache) {
   const StackClass c = default_stack_class();
   Pool& pool = pool_of(c);
-  LockGuard guard(pool.lock);
-  while (cache.count < StackCache::batch) {
-    char* stack = take_locked(pool, c);
-    if (stack == nullptr) break;
-    cache.slot[cache.count++] = stack;
+  Entry taken[StackCache::batch];
+  int n = 0;
+  {
+    LockGuard guard(pool.lock);
+    while (n < StackCache::batch) {
+      taken[n] = take_locked(pool, c);
+      if (taken[n].bits == 0) break;
+      ++n;
+    }
+  }
+  // The warmest, taken first, is to be used first.
+  while (n > 0) {
+    char* stack = prepare(pool, c, taken[--n]);
+    if (stack != nullptr) cache.slot[cache.count++] = stack;
   }
   return cache.count != 0;
 }
@@ -148,27 +233,29 @@ void drain_stacks(StackCache& cache, int keep) {
   const int surplus = cache.count - keep;
   if (surplus <= 0) return;
   const StackClass c = default_stack_class();
-  for (int i = 0; i < surplus; ++i) discard_below_top(cache.slot[i], stack_size(c), warm_bytes);
-  Pool& pool = pool_of(c);
-  {
-    LockGuard guard(pool.lock);
-    for (int i = 0; i < surplus; ++i) put_locked(pool, c, cache.slot[i]);
-  }
+  put(pool_of(c), c, cache.slot, surplus);
   for (int i = 0; i < keep; ++i) cache.slot[i] = cache.slot[surplus + i];
   cache.count = keep;
 }
 
+void trim_stacks() {
+  const StackClass c = default_stack_class();
+  trim(pool_of(c), c);
+}
+
 char* take_stack(StackClass c) {
   Pool& pool = pool_of(c);
-  LockGuard guard(pool.lock);
-  return take_locked(pool, c);
+  pool.lock.lock();
+  const Entry e = take_locked(pool, c);
+  pool.lock.unlock();
+  return prepare(pool, c, e);
 }
 
 void put_stack(char* stack, StackClass c) {
   discard_below_top(stack, stack_size(c), warm_bytes);
   Pool& pool = pool_of(c);
   LockGuard guard(pool.lock);
-  put_locked(pool, c, stack);
+  pool.push(make_entry(stack, 0));
 }
 
 bool reserve_stacks(size_t n) {

@@ -12,8 +12,8 @@
 //  - Tops are coloured: shifted by up to 960 bytes, so that the hot frames of many goroutines do
 //    not fall into the same cache sets.
 //  - A free stack goes to its P's cache, newest first, and is warm when taken again. What overflows
-//    goes to a pool, without the pages below its uppermost 16 KiB; when more than 4,096 lie there,
-//    the oldest give back the rest.
+//    goes to a pool: the first 256 as they are, then without the pages below the uppermost 16 KiB,
+//    from 4,096 on without any. An idle process trims them all.
 #pragma once
 
 #include <cstddef>
@@ -66,6 +66,9 @@ struct StackCache {
 bool refill_stacks(StackCache& cache);
 /// Moves all but `keep` stacks, the coldest first, to the pool.
 void drain_stacks(StackCache& cache, int keep);
+
+/// The pool's stacks give back what lies deep in them.
+void trim_stacks();
 
 /// One stack of any class; nullptr when none is to be had.
 char* take_stack(StackClass c);

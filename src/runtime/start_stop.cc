@@ -161,6 +161,7 @@ bool sleep_idle(M* m, bool watch) {
     if (!scavenged && os::now_ns() - start >= sched.idle_ns) {
       scavenged = true;
       collect_idle_stacks();
+      trim_stacks();
     }
     {
       LockGuard guard(sched.lock);

@@ -4,14 +4,15 @@
  * Modelled protocol (after Go's "Worker thread parking/unparking"; names as in src/runtime)
  *   Submitter: puts a G into its P's queue (a plain thread: into the global queue, under sched.lock), then wake_p():
  *     somebody spins: done.  Else need_spinning = 1; no P idle: done.  Else spinning 0 -> 1 by CAS, and under sched.lock
- *     an idle P goes to an idle M, which starts spinning; no idle P after all: spinning - 1, still under the lock.
+ *     an idle P goes to a sleeping M, which starts spinning; no idle P after all: spinning - 1, then need_spinning = 1,
+ *     in this order and still under the lock.
  *   M without work: own queue, global queue; spinning, if 2 * spinning < busy Ps: + 1, need_spinning = 0, steal.  Under
  *     sched.lock: global queue again, then the P goes to the idle list; an M that does not spin and reads
  *     need_spinning != 0 after that takes a P back and spins.  A spinning M then does spinning - 1 and looks at every
  *     queue again; if it finds work it takes an idle P and spins; if there is none, need_spinning = 1 under the lock.
  *     Then it sleeps.  A spinning M that found work: spinning - 1, wake_p().
- *   hand_off of a retaken P: to an M if there is work in its queue or in the global one; to a spinning M if nobody spins
- *     and no P is idle; else to the idle list.
+ *   hand_off of a retaken P, under sched.lock: to an M if there is work in its queue or in the global one; else to the idle
+ *     list, and if need_spinning is read as 1 after that, a P is taken back and goes to an M that spins.
  *   The M that lost its P takes an idle P when it comes back, or puts its G into the global queue and sleeps.
  *
  * Properties
@@ -22,7 +23,7 @@
  *
  * Memory model: sequentially consistent, every shared access apart, because all accesses of the argument are seq_cst or
  *   follow a locked instruction.  The exception is yield, whose store of the ring's tail may sit in the store buffer
- *   (TSO) while the hint idle_p_count is read: -DYIELD models it, YIELD_FENCE puts a fence between.
+ *   (TSO) while the hint idle_p_count is read: -DYIELDS models it, YIELD_FENCE puts a fence between.
  *
  * Abstracted away: which G (queues are counts; runnext and ring are one); the P word (a retake of a P whose M is
  *   outside the runtime is one step: p_word.pml has it); Ms are not created but taken from a pool of NM, a starter waits for
@@ -98,6 +99,12 @@ inline take_idle_p(p_) {
 inline put_idle_p(p_) {
   idle_ps = idle_ps | BIT(p_);
   idle_count++
+}
+
+/* Lock held.  One to run; a share of the others moves to the P's queue while the lock is held. */
+inline take_global(p_) {
+  global--;
+  if :: global != 0 && queue[p_] < CAP -> global--; queue[p_]++ :: else fi
 }
 
 inline less_spinning() {
@@ -199,7 +206,7 @@ find_runnable:
   if
   :: global == 0
   :: global != 0 ->
-    atomic { lock == 0 -> if :: global != 0 -> global--; goto got :: else fi }
+    atomic { lock == 0 -> if :: global != 0 -> take_global(p); goto got :: else fi }
   fi;
   if
   :: sp
@@ -219,7 +226,7 @@ give_up:
   atomic {
     lock == 0;
     if
-    :: global != 0 -> global--; goto got
+    :: global != 0 -> take_global(p); goto got
     :: else -> lock = 1; put_idle_p(p); mp[me] = NIL; p = 0
     fi
   };

@@ -26,6 +26,7 @@ fails "no M can be created, and an M goes to sleep without a look" $no_threads -
 
 if long; then
   hash=28 memory_mb=16000
+  holds "long: 2 Ps, 3 Ms, 1 G from inside, 2 from a thread" -DNM=3 -DLEFT=1 -DOUTSIDE=2
   holds "long: 2 Ps, 4 Ms, 2 Gs from inside, 1 from a thread" -DNM=4 -DLEFT=2 -DOUTSIDE=1
   holds "long: 2 Ps, 4 Ms, 1 G from inside, 1 from a thread, 1 retake" -DNM=4 -DLEFT=1 -DOUTSIDE=1 -DRETAKES=1
   holds "long: 3 Ps, 4 Ms, 2 Gs from inside" -DNP=3 -DNM=4 -DLEFT=2 -DOUTSIDE=0

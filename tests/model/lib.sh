@@ -46,7 +46,7 @@ verdict() {
   if [ "$1" = holds ] && [ "${errors:-x}" = 0 ] && [ $complete = yes ]; then
     printf 'ok    holds  %-62s %10s states\n' "$2" "$states"
   elif [ "$1" = fails ] && [ "${errors:-0}" -gt 0 ]; then
-    printf 'ok    fails  %-62s %s\n' "$2" "$(sed -nE 's/^pan:1: (.*) \(at depth.*/\1/p' "$out" | head -1)"
+    printf 'ok    fails  %-62s %s\n' "$2" "$(sed -nE 's/^pan:1: ([a-z ]*[a-z]).*/\1/p' "$out" | head -1)"
   else
     printf 'WRONG, must be "%s": %s (errors: %s, complete: %s)\n' "$1" "$2" "${errors:-?}" $complete
     tail -5 "$out" "$scratch/pan/err"

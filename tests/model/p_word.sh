@@ -7,7 +7,7 @@ all="-DHANDLER -DSILENT -DRELEASE_PAUSED"
 holds "2 Ms, 1 P, two takers, give-back with the same generation" -DNGEN=2
 holds "the same, and handler, silent give, release; no generations" -DNGEN=1 $all
 holds "2 Ms, 1 P, all of it, takers under one lock" -DNGEN=1 -DTAKER_LOCK $all
-holds "2 Ms, 2 Ps, two takers" -DNP=2 -DNGEN=1
+holds "2 Ms, 2 Ps, takers under one lock" -DNP=2 -DNGEN=1 -DTAKER_LOCK
 holds_ltl "every stop-the-world ends" -DLIVE -DNGEN=1
 
 fails "membarrier left out" -DNO_MEMBARRIER
@@ -22,9 +22,12 @@ fails_ltl "an M leaves the runtime without looking for a stop request" -DLIVE -D
 
 if long; then
   depth=30000000 hash=28 memory_mb=16000
+  holds "long: 3 Ms, 1 P, takers under one lock" -DNM=3 -DNGEN=1 -DTAKER_LOCK
+  holds "long: 2 Ms, 2 Ps, two takers" -DNP=2 -DNGEN=1
   holds "long: 2 Ms, 1 P, all of it, generations modulo 2" -DNGEN=2 $all
   holds "long: 2 Ms, 1 P, all of it, store buffers of 4" -DNGEN=1 -DBUF=4 $all
   holds "long: 3 Ms, 1 P, two takers" -DNM=3 -DNGEN=1
+  holds "long: 2 Ms, 2 Ps, all of it, takers under one lock" -DNP=2 -DNGEN=1 -DTAKER_LOCK $all
   holds "long: 2 Ms, 2 Ps, all of it" -DNP=2 -DNGEN=1 $all
 fi
 exit $bad

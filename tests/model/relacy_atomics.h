@@ -6,9 +6,7 @@
 // may return any value that the C++11 memory model allows within Relacy's limits (a history of
 // three values per atomic; no load may see a store that is later in the order of execution).
 //
-// GOFER_RELACY_WEAKEN makes the code under test wrong on purpose, by bits: 1 acquire becomes relaxed,
-// 2 release becomes relaxed, 4 exchange becomes a load and a store, 8 compare_exchange becomes a load, a
-// comparison and a store.
+// `wrongness` makes the code under test wrong on purpose.
 #pragma once
 
 // Relacy redefines new, delete, malloc and assert as macros: everything of std comes before it.
@@ -22,6 +20,7 @@
 #include <sstream>
 #include <stack>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #pragma GCC diagnostic push
@@ -31,25 +30,30 @@
 #include <relacy/relacy.hpp>
 #pragma GCC diagnostic pop
 
-#ifndef GOFER_RELACY_WEAKEN
-#define GOFER_RELACY_WEAKEN 0
-#endif
-
 namespace gofer::internal {
 
-inline constexpr bool weaken_acquire = (GOFER_RELACY_WEAKEN & 1) != 0;
-inline constexpr bool weaken_release = (GOFER_RELACY_WEAKEN & 2) != 0;
-inline constexpr bool tear_exchange = (GOFER_RELACY_WEAKEN & 4) != 0;
-inline constexpr bool tear_compare_exchange = (GOFER_RELACY_WEAKEN & 8) != 0;
-
 inline constexpr rl::memory_order relaxed = rl::mo_relaxed;
-inline constexpr rl::memory_order acquire = weaken_acquire ? rl::mo_relaxed : rl::mo_acquire;
-inline constexpr rl::memory_order release = weaken_release ? rl::mo_relaxed : rl::mo_release;
-inline constexpr rl::memory_order acq_rel = weaken_acquire && weaken_release ? rl::mo_relaxed
-                                            : weaken_acquire                 ? rl::mo_release
-                                            : weaken_release                 ? rl::mo_acquire
-                                                                             : rl::mo_acq_rel;
+inline constexpr rl::memory_order acquire = rl::mo_acquire;
+inline constexpr rl::memory_order release = rl::mo_release;
+inline constexpr rl::memory_order acq_rel = rl::mo_acq_rel;
 inline constexpr rl::memory_order seq_cst = rl::mo_seq_cst;
+
+/// What every operation does wrong, if anything.
+enum class Wrong { nothing, acquire, release, exchange, compare_exchange };
+inline Wrong wrongness = Wrong::nothing;
+
+/// The order as asked for, or without its acquire or release part.
+inline rl::memory_order weakened(rl::memory_order order) {
+  if (wrongness == Wrong::acquire) {
+    if (order == acquire) return relaxed;
+    if (order == acq_rel) return release;
+  }
+  if (wrongness == Wrong::release) {
+    if (order == release) return relaxed;
+    if (order == acq_rel) return acquire;
+  }
+  return order;
+}
 
 template <class T>
 class atomic {
@@ -61,16 +65,16 @@ class atomic {
   atomic(T value) : value_(value) {}  // not explicit: `atomic<T> x{0};` as with std
 
   T load(Order order, const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) const {
-    return value_.load(order, Place("load", file, line));
+    return value_.load(weakened(order), Place("load", file, line));
   }
   void store(T value, Order order, const char* file = __builtin_FILE(),
              unsigned line = __builtin_LINE()) {
-    value_.store(value, order, Place("store", file, line));
+    value_.store(value, weakened(order), Place("store", file, line));
   }
   T exchange(T value, Order order, const char* file = __builtin_FILE(),
              unsigned line = __builtin_LINE()) {
     const Place place("exchange", file, line);
-    if (!tear_exchange) return value_.exchange(value, order, place);
+    if (wrongness != Wrong::exchange) return value_.exchange(value, weakened(order), place);
     const T old = value_.load(rl::mo_seq_cst, place);
     value_.store(value, rl::mo_seq_cst, place);
     return old;
@@ -79,8 +83,9 @@ class atomic {
                                const char* file = __builtin_FILE(),
                                unsigned line = __builtin_LINE()) {
     const Place place("compare_exchange", file, line);
-    if (!tear_compare_exchange) {
-      return value_.compare_exchange_strong(expected, value, order, place, failure, place);
+    if (wrongness != Wrong::compare_exchange) {
+      return value_.compare_exchange_strong(expected, value, weakened(order), place,
+                                            weakened(failure), place);
     }
     const T found = value_.load(rl::mo_seq_cst, place);
     const bool equal = found == expected;

@@ -15,14 +15,14 @@
 //  - empty() is false while a goroutine stays in the queue, also while it moves from runnext to the
 //    ring.
 //  - A submitter that goes through runnext and an M that goes to sleep cannot miss each other
-//    (idle.pml has the rest of that protocol): one sees nobody spinning, or the other sees the queue.
+//    (idle.pml has the rest of it): one sees nobody spinning, or the other sees the queue.
 //
 // Abstracted away: rings have 2 or 4 slots instead of 256; positions start at 0, so the wrap of the
 // 32-bit positions is not reached; the global queue is a private list, its lock is not the point.
 // Relacy never lets a load see a store that is later in the order of execution, so it cannot show
 // that put() must load head_ with acquire: that rests on the argument in the header.
 //
-// Teeth: built with GOFER_RELACY_WEAKEN (see relacy_atomics.h) the program must find an error.
+// Teeth: with the name of a wrongness (relacy_atomics.h) as argument it must find an error.
 #include "runtime/run_queue.h"
 
 namespace {
@@ -259,16 +259,19 @@ void check(const char* name, rl::scheduler_type_e search, unsigned preemptions, 
 
 }  // namespace
 
+// What the one argument says: nothing or "quick", "long", a wrongness, or "tail".
 int main(int argc, char** argv) {
-  const bool longer = argc > 1 && std::strcmp(argv[1], "long") == 0;
+  using gofer::internal::Wrong;
+  const std::string_view mode = argc > 1 ? argv[1] : "quick";
+  auto& wrongness = gofer::internal::wrongness;
+  if (mode == "acquire") wrongness = Wrong::acquire;
+  if (mode == "release") wrongness = Wrong::release;
+  if (mode == "exchange") wrongness = Wrong::exchange;
+  if (mode == "compare_exchange") wrongness = Wrong::compare_exchange;
   const auto full = rl::sched_full;
   const auto bound = rl::sched_bound;
-  const auto random = rl::sched_random;
-  const unsigned more = longer ? 1 : 0;
-  if (argc > 1 && std::strcmp(argv[1], "tail") == 0) {
-    check<SleepTail>("sleep, put at the tail", full, 0, 0);
-    return 0;
-  }
+  const unsigned more = mode == "long" ? 1 : 0;
+  if (mode == "tail") check<SleepTail>("sleep, put at the tail", full, 0, 0);
   check<LookAgain>("look again", full, 0, 0);
   check<SleepNext>("sleep, put into runnext", full, 0, 0);
   check<NextOneThief>("runnext, one thief", full, 0, 0);
@@ -279,7 +282,7 @@ int main(int argc, char** argv) {
   check<TwoThieves>("ring, two thieves", bound, 3 + more, 0);
   check<TwoThievesOverflow>("overflow, two thieves", bound, 2 + more, 0);
   check<TwoThievesWide>("4 slots, two thieves", bound, 2 + more, 0);
-  check<TwoThievesWide>("4 slots, two thieves", random, 0, longer ? 100'000'000 : 500'000);
+  check<TwoThievesWide>("4 slots, two thieves", rl::sched_random, 0, more ? 50'000'000 : 500'000);
   check<Chain>("thief of a thief", bound, 3 + more, 0);
   return 0;
 }
