@@ -1,5 +1,5 @@
-// Exceptions belong to the goroutine: what it throws, catches, rethrows and nests stays its own over
-// every switch, on whatever thread it goes on.
+// Exceptions belong to the goroutine: what it throws, catches, rethrows and nests stays its own
+// over every switch, on whatever thread it goes on.
 #include <gofer/gofer.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -68,8 +68,8 @@ using test::wait_until;
 
 constexpr int scaled(int count) { return internal::sanitizers_enabled ? count / 50 : count; }
 
-// Says that all goroutines have ended, but does not make their plain writes visible here: tests that
-// look at more than atomics wait for a wait_group.
+// Says that all goroutines have ended, but does not make their plain writes visible here: tests
+// that look at more than atomics wait for a wait_group.
 bool quiescent() {
   return wait_until([] { return num_goroutine() == 0; });
 }
@@ -640,7 +640,8 @@ TEST_F(GoFailure, TooLargeAStackIsBadAlloc) {
   EXPECT_FALSE(ran);
 }
 
-// ---------------------------------------------------------------- closures built by code that waits
+// ---------------------------------------------------------------- closures built by code that
+// waits
 
 struct YieldsOnCopy {
   std::uint64_t value;

@@ -25,8 +25,8 @@ using test::wait_until;
 
 constexpr int scaled(int count) { return internal::sanitizers_enabled ? count / 20 : count; }
 
-// Says that all goroutines have ended, but does not make their plain writes visible here: tests that
-// look at more than atomics wait for a wait_group.
+// Says that all goroutines have ended, but does not make their plain writes visible here: tests
+// that look at more than atomics wait for a wait_group.
 bool quiescent() {
   return wait_until([] { return num_goroutine() == 0; });
 }

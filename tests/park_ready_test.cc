@@ -1,4 +1,5 @@
-// Parking and readying: no wake-up is lost, whoever waits and whoever wakes, and an idle process wakes up.
+// Parking and readying: no wake-up is lost, whoever waits and whoever wakes, and an idle process
+// wakes up.
 #include <gofer/gofer.h>
 #include <gtest/gtest.h>
 

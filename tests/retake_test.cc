@@ -1,5 +1,5 @@
-// Taking Ps away from goroutines that are outside of the runtime: a thread of the test plays sysmon and takes every P
-// it can get, all the time, while goroutines block, compute and use the runtime.
+// Taking Ps away from goroutines that are outside of the runtime: a thread of the test plays sysmon
+// and takes every P it can get, all the time, while goroutines block, compute and use the runtime.
 #include <gofer/gofer.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

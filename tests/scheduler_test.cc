@@ -1,5 +1,5 @@
-// The scheduler's rules as a running program shows them: order, time slices, overflow, the 61st tick, spinning,
-// stealing, records, and the states of a goroutine's life.
+// The scheduler's rules as a running program shows them: order, time slices, overflow, the 61st
+// tick, spinning, stealing, records, and the states of a goroutine's life.
 #include <gofer/gofer.h>
 #include <gtest/gtest.h>
 
@@ -443,8 +443,8 @@ struct Computing {
   std::atomic<int> ran{0};
 };
 
-// Two Ps: on one, a goroutine computes beside a queue of 64; the other's M finds nothing of its own.
-// The test pretends that an M spins, half of the busy Ps, and then that it does not.
+// Two Ps: on one, a goroutine computes beside a queue of 64; the other's M finds nothing of its
+// own. The test pretends that an M spins, half of the busy Ps, and then that it does not.
 TEST(Spinning, NobodyStealsWhileHalfOfTheBusyProcessorsSpin) {
   if (model_gm()) GTEST_SKIP() << "no stealing";
   Procs two(2);
@@ -514,8 +514,9 @@ bool asleep(int thread) {
   return state == "S";
 }
 
-// Between "found nothing" and "asleep". The test holds the scheduler's lock, so the M that has found
-// nothing cannot give up its P; meanwhile another P gets work, and its M sees that somebody spins.
+// Between "found nothing" and "asleep". The test holds the scheduler's lock, so the M that has
+// found nothing cannot give up its P; meanwhile another P gets work, and its M sees that somebody
+// spins.
 TEST(GoingToSleep, LooksAtTheQueuesAgainAfterSpinning) {
   if (model_gm()) GTEST_SKIP() << "no local queue";
   Procs two(2);

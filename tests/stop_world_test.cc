@@ -1,5 +1,5 @@
-// Stopping the world and gomaxprocs(n): up and down under load, from goroutines and threads, past goroutines that
-// compute or block without calling the runtime; nothing is lost.
+// Stopping the world and gomaxprocs(n): up and down under load, from goroutines and threads, past
+// goroutines that compute or block without calling the runtime; nothing is lost.
 #include <gofer/gofer.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

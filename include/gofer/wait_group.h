@@ -70,8 +70,8 @@ class GOFER_API wait_group {
     }
   };
 
-  // done() comes with the destruction of the first member, the last thing that happens to a closure:
-  // when wait() returns, f and its arguments are gone, as after std::thread::join.
+  // done() comes with the destruction of the first member, the last thing that happens to a
+  // closure: when wait() returns, f and its arguments are gone, as after std::thread::join.
   template <class F>
   struct member {
     done_at_end last;

@@ -264,8 +264,8 @@ bool is_internal_name(std::string_view name) {
         "__start_context", "execute_native_thread_routine"}) {
     if (name == whole) return true;
   }
-  // A lambda in the body of a public function is as internal as what it calls, and so is the part of
-  // one that is not inlined.
+  // A lambda in the body of a public function is as internal as what it calls, and so is the part
+  // of one that is not inlined.
   return name.starts_with("gofer::") && (name.ends_with('}') || name.ends_with("_slow"));
 }
 

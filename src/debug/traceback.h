@@ -28,13 +28,13 @@ bool is_in_malloc(std::span<const uintptr_t> pcs);
 
 /// One entry per function, inlined ones (without offset) included:
 ///   name(...)
-///   	path/file.cc:79 +0x31e
+///     path/file.cc:79 +0x31e
 /// and where there is no line: the module and the offset in it, for addr2line. Needs little stack:
 /// the work is done on a stack of its own; no handler of an asynchronous signal runs meanwhile.
 void print_frames(int fd, std::span<const uintptr_t> pcs, const FrameOptions& options = {});
 
-/// "created by NAME in goroutine N" (without the latter if N is 0) and the line below it; `pc` is the return address of the call
-/// that created the goroutine. Frames of the library itself (`go` and below) are passed over.
+/// "created by NAME in goroutine N" (without the latter if N is 0) and the line below it; `pc` is
+/// the return address of the call that created the goroutine. The library's own frames are skipped.
 void print_creator(int fd, uintptr_t pc, uint64_t parent_id, const FrameOptions& options = {});
 
 /// The function around the return address `pc`, by the rule of print_creator; "?" if there is none.

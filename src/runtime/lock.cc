@@ -6,7 +6,8 @@
 namespace gofer::internal {
 namespace {
 
-// About as long as sleeping and being woken costs: not more than twice the best choice is lost then.
+// About as long as sleeping and being woken costs: not more than twice the best choice is lost
+// then.
 constexpr int spins_before_sleep = 400;
 
 struct HeldRanks {

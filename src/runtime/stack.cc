@@ -40,8 +40,8 @@ Entry make_entry(char* stack, uintptr_t flags) {
 }
 
 // The free stacks of a class: a LIFO, of which the lowest `cold` entries have no pages. The entries
-// lie outside of the stacks, in chunks made together with the address space, so that freeing a stack
-// needs no memory. No system call is made under the lock, but for new address space.
+// lie outside of the stacks, in chunks made together with the address space, so that freeing a
+// stack needs no memory. No system call is made under the lock, but for new address space.
 struct Pool {
   static constexpr size_t chunk = 4096;
   static constexpr size_t max_chunks = 4096;
@@ -134,8 +134,8 @@ char* prepare(Pool& pool, StackClass c, Entry e) {
   return stack;
 }
 
-// Free stacks come back: the first ones as they are, for they will soon be used again; when many are
-// there, without deep pages; when very many, without any.
+// Free stacks come back: the first ones as they are, for they will soon be used again; when many
+// are there, without deep pages; when very many, without any.
 void put(Pool& pool, StackClass c, char* const* stacks, int n) {
   const size_t size = stack_size(c);
   size_t warm;
@@ -160,8 +160,8 @@ void put(Pool& pool, StackClass c, char* const* stacks, int n) {
   }
 }
 
-// Takes the untrimmed stacks among the warm ones out of the pool, some at a time, and puts them back
-// without their deep pages.
+// Takes the untrimmed stacks among the warm ones out of the pool, some at a time, and puts them
+// back without their deep pages.
 void trim(Pool& pool, StackClass c) {
   constexpr int batch = 16;
   for (size_t seen = 0;;) {

@@ -1,4 +1,5 @@
-// Threads of the runtime: locked to a goroutine, idle, ending. Idle ones live for 50 ms in this program.
+// Threads of the runtime: locked to a goroutine, idle, ending. Idle ones live for 50 ms in this
+// program.
 #include <gofer/gofer.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,6 +1,7 @@
-// Everything at once, in epochs drawn at random: goroutines that start, yield, park, block, compute and lock their threads;
-// threads that start goroutines, change GOMAXPROCS, take Ps away and verify the scheduler. At the end of each epoch
-// nothing may be missing. GOFER_STRESS_SEED=n begins with epoch n, GOFER_STRESS_SECONDS=n goes on for so long.
+// Everything at once, in epochs drawn at random: goroutines that start, yield, park, block, compute
+// and lock their threads; threads that start goroutines, change GOMAXPROCS, take Ps away and verify
+// the scheduler. At the end of each epoch nothing may be missing. GOFER_STRESS_SEED=n begins with
+// epoch n, GOFER_STRESS_SECONDS=n goes on for so long.
 #include <gofer/gofer.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
