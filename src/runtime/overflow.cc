@@ -53,15 +53,25 @@ void print_overflow(size_t n) {
                 n - innermost - outermost);
 }
 
+// The goroutine in whose guard the address lies: the running one, or the one that is just being left,
+// whose stack the switch still works on.
+G* whose_guard(M* m, uintptr_t address) {
+  if (m == nullptr) return nullptr;
+  for (G* g : {m->curg, m->left}) {
+    if (g != nullptr && g->head != nullptr && in_guard(g->stack(), address)) return g;
+  }
+  return nullptr;
+}
+
 void on_segv(int signal_number, siginfo_t* info, void* context) {
   M* m = current_m();
-  G* g = m == nullptr ? nullptr : m->curg;
-  const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
-  if (g == nullptr || info->si_code <= 0 || !in_guard(g->stack(), address)) {
+  G* g = whose_guard(m, reinterpret_cast<uintptr_t>(info->si_addr));
+  if (g == nullptr || info->si_code <= 0) {
     pass_on(signal_number, info, context);
     return;
   }
   begin_report();
+  m->curg = g;
   {
     FdWriter out(STDERR_FILENO);
     out.print("runtime: goroutine stack exceeds %zu-byte limit\n",

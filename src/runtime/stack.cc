@@ -136,13 +136,13 @@ char* prepare(Pool& pool, StackClass c, Entry e) {
 
 // Free stacks come back: the first ones as they are, for they will soon be used again; when many
 // are there, without deep pages; when very many, without any.
-void put(Pool& pool, StackClass c, char* const* stacks, int n) {
+void put(Pool& pool, StackClass c, char* const* stacks, int n, size_t untrimmed) {
   const size_t size = stack_size(c);
   size_t warm;
   {
     LockGuard guard(pool.lock);
     warm = pool.warm();
-    if (warm < untrimmed_stacks) {
+    if (warm < untrimmed) {
       for (int i = 0; i < n; ++i) pool.push(make_entry(stacks[i], Entry::untrimmed));
       return;
     }
@@ -233,7 +233,7 @@ void drain_stacks(StackCache& cache, int keep) {
   const int surplus = cache.count - keep;
   if (surplus <= 0) return;
   const StackClass c = default_stack_class();
-  put(pool_of(c), c, cache.slot, surplus);
+  put(pool_of(c), c, cache.slot, surplus, untrimmed_stacks);
   for (int i = 0; i < keep; ++i) cache.slot[i] = cache.slot[surplus + i];
   cache.count = keep;
 }
@@ -251,12 +251,7 @@ char* take_stack(StackClass c) {
   return prepare(pool, c, e);
 }
 
-void put_stack(char* stack, StackClass c) {
-  discard_below_top(stack, stack_size(c), warm_bytes);
-  Pool& pool = pool_of(c);
-  LockGuard guard(pool.lock);
-  pool.push(make_entry(stack, 0));
-}
+void put_stack(char* stack, StackClass c) { put(pool_of(c), c, &stack, 1, 0); }
 
 bool reserve_stacks(size_t n) {
   const StackClass c = default_stack_class();
