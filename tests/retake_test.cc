@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -568,6 +569,34 @@ TEST_F(FirstCall, Goexit) {
   done.wait();
   EXPECT_TRUE(destroyed);
   EXPECT_TRUE(wait_until([] { return num_goroutine() == 0; }));
+}
+
+// The test pretends that an M spins. It does not help: the P with work, or the one that the work in
+// the global queue waits for, must get an M of its own.
+TEST_F(Retake, ProcessorIsHandedOnWhenThereIsWorkWhoeverSpins) {
+  Procs one(1);
+  for (const bool local : {false, true}) {
+    ASSERT_TRUE(
+        wait_until([] { return sched.idle_p_count.load() == 1 && sched.spinning_ms.load() == 0; }));
+    std::atomic<bool> running{false};
+    std::atomic<bool> end{false};
+    std::atomic<bool> ran{false};
+    wait_group done;
+    done.go([&] {
+      if (local) done.go([&] { ran = true; });
+      running = true;
+      while (!end) internal::cpu_relax();
+    });
+    EXPECT_TRUE(wait_until([&] { return running.load(); }));
+    sched.spinning_ms.fetch_add(1);
+    if (!local) done.go([&] { ran = true; });
+    P* p = sched.all_ps[0].load();
+    EXPECT_TRUE(wait_until([&] { return internal::retake(p); }));
+    EXPECT_TRUE(wait_until([&] { return ran.load(); }, std::chrono::seconds(20)));
+    sched.spinning_ms.fetch_sub(1);
+    end = true;
+    done.wait();
+  }
 }
 
 TEST_F(Retake, WhoLostItsProcessorTakesAnIdleOne) {

@@ -414,7 +414,7 @@ int* volatile null_int = nullptr;
 }
 
 // UBSan would find the fault before it happens.
-[[gnu::noinline, gnu::no_sanitize("undefined")]] void write_through_null() {
+[[gnu::noinline]] __attribute__((no_sanitize("undefined"))) void write_through_null() {
   handle(SIGSEGV, on_fault);
   *null_int = 1;
   depth = 1;
