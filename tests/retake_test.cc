@@ -393,7 +393,7 @@ TEST_F(Retake, EntryAtTheMomentOfATakeIsNotMissed) {
         {
           Inside inside;
           overlaps += user.exchange(me) != 0;
-          compute(k % 4 == 0 ? 1000 : 0);
+          compute(k % 8 == 0 ? 10'000 : 0);
           overlaps += user.exchange(0) != me;
         }
         for (int spin = k % 64; spin > 0; --spin) internal::compiler_barrier();
