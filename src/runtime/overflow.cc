@@ -53,8 +53,8 @@ void print_overflow(size_t n) {
                 n - innermost - outermost);
 }
 
-// The goroutine in whose guard the address lies: the running one, or the one that is just being left,
-// whose stack the switch still works on.
+// The goroutine in whose guard the address lies: the running one, or the one that is just being
+// left, whose stack the switch still works on.
 G* whose_guard(M* m, uintptr_t address) {
   if (m == nullptr) return nullptr;
   for (G* g : {m->curg, m->left}) {
