@@ -381,10 +381,15 @@ TEST_F(Retake, EntryAtTheMomentOfATakeIsNotMissed) {
   std::atomic<int> user{0};
   std::atomic<int> overlaps{0};
   std::atomic<bool> stop{false};
-  const int rounds = scaled(10'000);
+  const int rounds = scaled(5'000);
   std::thread taker([&] {
     P* p = sched.all_ps[0].load();
-    while (!stop) internal::retake(p);
+    while (!stop) {
+      // Strikes as soon as it sees the owner outside.
+      const internal::PWord word(p->word.load());
+      if (word.state() != internal::PWordState::running) continue;
+      if (sched.m_table[word.owner()].load()->in_runtime.load() == 0) internal::retake(p);
+    }
   });
   wait_group done;
   for (int me = 1; me <= 2; ++me) {
@@ -396,7 +401,7 @@ TEST_F(Retake, EntryAtTheMomentOfATakeIsNotMissed) {
           compute(k % 8 == 0 ? 10'000 : 0);
           overlaps += user.exchange(0) != me;
         }
-        for (int spin = k % 64; spin > 0; --spin) internal::compiler_barrier();
+        compute(k * 7 % 24);
       }
     });
   }

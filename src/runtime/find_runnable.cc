@@ -72,7 +72,9 @@ P* look_again() {
   }
   if (!found) return nullptr;
   LockGuard guard(sched.lock);
-  return take_idle_p();
+  P* p = take_idle_p();
+  if (p == nullptr) sched.need_spinning.store(1, seq_cst);  // for who gives up the next P
+  return p;
 }
 
 // With the lock: gives up the P unless there is work after all. True: look again with it.

@@ -272,9 +272,10 @@ void wake_p_slow() {
   sched.lock.lock();
   P* p = take_idle_p();
   if (p == nullptr) {
-    // Under the lock: whoever relied on our count until now has work in the global queue, and the M
-    // that holds the missing P looks there, under this lock, before it gives the P up.
+    // Under the lock, and need_spinning after the count: whoever relied on our count until now has
+    // work somewhere, and the M that holds the missing P looks for it before it gives the P up.
     sched.spinning_ms.fetch_sub(1, seq_cst);
+    sched.need_spinning.store(1, seq_cst);
     sched.lock.unlock();
     return;
   }
