@@ -334,6 +334,15 @@ int start_first_m() {
 
 bool stop_m(M* m) {
   sched.lock.lock();
+  // Who could not start a thread has left its P idle and its work in the queue, perhaps after m
+  // looked there for the last time.
+  if (sched.queue.count() != 0 || sched.no_thread_until_ns.load(relaxed) != 0) {
+    if (P* p = take_idle_p_with_work_locked(); p != nullptr) {
+      sched.lock.unlock();
+      acquire_p(m, p);
+      return true;
+    }
+  }
   put_idle_m_locked(m);
   const bool watch = should_watch_locked();
   sched.lock.unlock();
@@ -357,6 +366,14 @@ void hand_off(P* p) {
   }
   disown_p(p);
   put_unused_p(p);
+  // The spinner that we saw may have found work and no idle P for the next spinner: this one is it.
+  if (!stopping && sched.need_spinning.load(seq_cst) != 0) {
+    p = take_idle_p();
+    sched.spinning_ms.fetch_add(1, seq_cst);
+    sched.need_spinning.store(0, seq_cst);
+    start_m(p, true);
+    return;
+  }
   sched.lock.unlock();
 }
 

@@ -61,6 +61,7 @@ void commit_park(M* m, G* g) {
   if (unlock(g, m->unlock_arg)) return;  // g may run elsewhere by now
   set_status(g, GStatus::waiting, GStatus::runnable);
   put_local(m->p, g, true);
+  wake_p();  // m goes on with another one
 }
 
 void bury(P* p, G* g) {
