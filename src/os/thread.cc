@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <atomic>
 #include <cstring>
@@ -57,6 +58,8 @@ void sleep_ns(int64_t ns) {
   const timespec t{ns / 1'000'000'000, ns % 1'000'000'000};
   raw_syscall(SYS_nanosleep, reinterpret_cast<long>(&t), 0);
 }
+
+void sleep_exactly() { raw_syscall(SYS_prctl, PR_SET_TIMERSLACK, 1, 0, 0, 0); }
 
 void yield_thread() { raw_syscall(SYS_sched_yield); }
 

@@ -19,6 +19,9 @@ int64_t now_ns();
 /// Sleeps about that long; the kernel's timer slack (50 us) comes on top.
 void sleep_ns(int64_t ns);
 
+/// The calling thread's time limits end when they are due, not up to 50 us later.
+void sleep_exactly();
+
 /// Lets other threads of this core run.
 void yield_thread();
 

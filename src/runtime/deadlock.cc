@@ -1,9 +1,9 @@
 // Deadlock: while run() is active, no goroutine can ever run again.
 //
 // Go's detector is silent in every program that links C; ours must work in one. It reports only
-// what is certain: every M is idle, no goroutine is runnable, and every thread of the process is
-// either an M or an ordinary thread that is parked in one of our primitives without a time limit.
-// Any other thread might still send, so it keeps the detector silent.
+// what is certain: every M is idle, no goroutine is runnable, no timer runs, and every thread of
+// the process is either an M or an ordinary thread that is parked in one of our primitives without
+// a time limit. Any other thread might still send, so it keeps the detector silent.
 //
 // The last M to go idle looks, first after 10 ms, then ever more rarely while ordinary threads are
 // about: they may park, or end, without telling us.
@@ -27,7 +27,8 @@ Snapshot look() {
   LockGuard guard(sched.lock);
   const bool all_idle = sched.idle_m_count + sched.idle_locked_ms == sched.ms;
   const bool quiet = all_idle && sched.queue.count() == 0 && sched.runs.load(seq_cst) > 0 &&
-                     !sched.stopping.load(relaxed) && !sched.exiting.load(relaxed);
+                     earliest_timer_ns() == no_timer && !sched.stopping.load(relaxed) &&
+                     !sched.exiting.load(relaxed);
   return {quiet, sched.ms + sched.parked_threads.load(seq_cst)};
 }
 

@@ -36,6 +36,8 @@ G* take_global_locking(P* p, uint32_t max) {
 // Four rounds over all Ps in a random order. What the others are about to run themselves (runnext)
 // is taken only in the last round and after a pause: it is often ready for some microseconds only,
 // and the pair that wakes each other is best left on one P.
+constexpr int64_t steal_pause_ns = 50'000;  // Go asks for 3 us and gets the kernel's slack on top
+
 G* steal_work(M* m) {
   P* p = m->p;
   constexpr int rounds = 4;
@@ -48,8 +50,12 @@ G* steal_work(M* m) {
       if (victim == p) continue;
       bool take_next = false;
       if (last && victim->queue.size() == 0 && victim->queue.has_next()) {
-        if (victim->status.load(relaxed) == PStatus::running) os::sleep_ns(3000);
+        if (victim->status.load(relaxed) == PStatus::running) os::sleep_ns(steal_pause_ns);
         take_next = true;
+      }
+      if (last && run_timers(m, victim)) {
+        bool inherits;
+        if (G* g = take_local(p, inherits); g != nullptr) return g;
       }
       uint32_t moved = 0;
       if (G* g = p->queue.steal_from(victim->queue, take_next, moved); g != nullptr) {
@@ -106,7 +112,9 @@ void stop_spinning(M* m) {
   wake_p();
 }
 
-G* find_runnable(M* m, bool& inherits) {
+namespace {
+
+G* look_for_work(M* m, bool& inherits) {
   for (;;) {
     P* p = m->p;
     if (sched.exiting.load(relaxed)) {
@@ -130,6 +138,7 @@ G* find_runnable(M* m, bool& inherits) {
     }
     p->preempt.store(false, relaxed);
     inherits = false;
+    run_timers(m, p);
     if (p->budget <= 0) {
       p->budget = switches_per_look;
       if (G* g = take_global_locking(p, 1); g != nullptr) return g;
@@ -168,6 +177,18 @@ G* find_runnable(M* m, bool& inherits) {
     }
     if (!stop_m(m)) return nullptr;
   }
+}
+
+}  // namespace
+
+G* find_runnable(M* m, bool& inherits) {
+  G* g = look_for_work(m, inherits);
+  // This M will not sleep after all, so somebody else must for the timer.
+  if (g != nullptr && m->p->unannounced_timer) {
+    m->p->unannounced_timer = false;
+    wake_sleeper(m->p->timers.next_ns());
+  }
+  return g;
 }
 
 }  // namespace gofer::internal

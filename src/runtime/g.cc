@@ -130,6 +130,30 @@ const char* wait_reason_text(WaitReason reason) {
   switch (reason) {
     case WaitReason::none:
       return "waiting";
+    case WaitReason::chan_receive:
+      return "chan receive";
+    case WaitReason::chan_receive_nil:
+      return "chan receive (nil chan)";
+    case WaitReason::chan_send:
+      return "chan send";
+    case WaitReason::chan_send_nil:
+      return "chan send (nil chan)";
+    case WaitReason::select:
+      return "select";
+    case WaitReason::select_no_cases:
+      return "select (no cases)";
+    case WaitReason::sleep:
+      return "sleep";
+    case WaitReason::mutex_lock:
+      return "sync.Mutex.Lock";
+    case WaitReason::rw_mutex_rlock:
+      return "sync.RWMutex.RLock";
+    case WaitReason::rw_mutex_lock:
+      return "sync.RWMutex.Lock";
+    case WaitReason::cond_wait:
+      return "sync.Cond.Wait";
+    case WaitReason::semacquire:
+      return "semacquire";
     case WaitReason::wait_group_wait:
       return "sync.WaitGroup.Wait";
     case WaitReason::run_main:

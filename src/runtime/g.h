@@ -41,6 +41,18 @@ const char* status_name(GStatus status);
 /// Why a goroutine waits; the texts are Go's.
 enum class WaitReason : uint8_t {
   none,
+  chan_receive,
+  chan_receive_nil,
+  chan_send,
+  chan_send_nil,
+  select,
+  select_no_cases,
+  sleep,
+  mutex_lock,
+  rw_mutex_rlock,
+  rw_mutex_lock,
+  cond_wait,
+  semacquire,
   wait_group_wait,
   run_main,  // a goroutine that called run()
 };

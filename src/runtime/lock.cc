@@ -1,6 +1,7 @@
 #include "runtime/lock.h"
 
 #include "os/futex.h"
+#include "os/thread.h"
 #include "runtime/atomic.h"
 
 namespace gofer::internal {
@@ -27,6 +28,22 @@ void lock_slow(std::atomic<uint32_t>& word) {
     cpu_relax();
   }
   while (word.exchange(2, acquire) != 0) os::futex_wait(&word, 2);
+}
+
+void ShortLock::lock_slow() {
+  constexpr int spins = 100;
+  constexpr int yields = 20;
+  constexpr int64_t pause_ns = 50'000;
+  for (int i = 0;; ++i) {
+    if (word_.load(relaxed) == 0 && word_.exchange(1, acquire) == 0) return;
+    if (i < spins) {
+      cpu_relax();
+    } else if (i < spins + yields) {
+      os::yield_thread();
+    } else {
+      os::sleep_ns(pause_ns);  // the holder may need this core and have a lower priority
+    }
+  }
 }
 
 void unlock_slow(std::atomic<uint32_t>& word) { os::futex_wake(&word); }

@@ -13,6 +13,7 @@
 #include "runtime/p_word.h"
 #include "runtime/run_queue.h"
 #include "runtime/stack.h"
+#include "runtime/timer.h"
 
 namespace gofer::internal {
 
@@ -49,6 +50,8 @@ struct alignas(128) P {
   M* taken_from = nullptr;  // while the world is stopped: the M that may get it back
 
   RunQueue<G> queue;
+  TimerHeap timers;                // has a lock of its own
+  bool unannounced_timer = false;  // the earliest is new, and the sleeper does not know it
 };
 
 /// A counter that only the P's holder writes.

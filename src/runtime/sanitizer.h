@@ -81,6 +81,9 @@ inline void sanitizer_forget_stack(const void* from, size_t size) {
 }
 // Pointers on parked stacks and in records keep what they point to from being a leak.
 inline void sanitizer_add_root(const void* p, size_t size) { __lsan_register_root_region(p, size); }
+inline void sanitizer_remove_root(const void* p, size_t size) {
+  __lsan_unregister_root_region(p, size);
+}
 
 #elif defined(GOFER_TSAN)
 
@@ -105,6 +108,7 @@ inline void sanitizer_before_switch(SanitizerFiber&, SanitizerFiber& to, bool) {
 inline void sanitizer_after_switch(SanitizerFiber&, SanitizerFiber*) {}
 inline void sanitizer_forget_stack(const void*, size_t) {}
 inline void sanitizer_add_root(const void*, size_t) {}
+inline void sanitizer_remove_root(const void*, size_t) {}
 
 #else
 
@@ -117,6 +121,7 @@ inline void sanitizer_before_switch(SanitizerFiber&, SanitizerFiber&, bool) {}
 inline void sanitizer_after_switch(SanitizerFiber&, SanitizerFiber*) {}
 inline void sanitizer_forget_stack(const void*, size_t) {}
 inline void sanitizer_add_root(const void*, size_t) {}
+inline void sanitizer_remove_root(const void*, size_t) {}
 
 #endif
 

@@ -7,6 +7,7 @@
 //   schedule.cc       what an M does on g0: the 61st tick, run a goroutine, its stack
 //   find_runnable.cc  where work is looked for, stealing, and the look again before sleep
 //   start_stop.cc     Ms: start, wake, idle, end; hand off a P
+//   timer.cc          timers, a heap per P
 //   retake.cc         taking a P from an M outside of the runtime, and that M's way back
 //   stop_world.cc     stop the world, gomaxprocs
 //   deadlock.cc       nobody can ever run again
@@ -95,6 +96,8 @@ struct Sched {
   int ms = 0;            // threads that live or are being started
   int idle_m_count = 0;
   int idle_locked_ms = 0;  // Ms that wait for their locked goroutine
+  M* sleeper =
+      nullptr;  // of the idle Ms the one that wakes for timers; there is one if any is idle
   int max_ms = 10000;
   uint32_t last_m_id = 0;                 // Ms that ever were; their records stay
   atomic<int64_t> no_thread_until_ns{0};  // after a failure to start one
@@ -104,10 +107,11 @@ struct Sched {
   alignas(64) atomic<int32_t> idle_p_count{0};
   atomic<int32_t> spinning_ms{0};
   atomic<uint32_t> need_spinning{0};
-  atomic<bool> stopping{false};  // the world is to stop
-  atomic<bool> exiting{false};   // the process ends: nothing is scheduled any more
-  atomic<M*> exit_m{nullptr};    // whose goroutine runs the exit handlers, if one does
-  atomic<bool> forked{false};    // this is the child of a fork
+  atomic<int64_t> sleep_until_ns{no_timer};  // when the sleeper wakes
+  atomic<bool> stopping{false};              // the world is to stop
+  atomic<bool> exiting{false};               // the process ends: nothing is scheduled any more
+  atomic<M*> exit_m{nullptr};                // whose goroutine runs the exit handlers, if one does
+  atomic<bool> forked{false};                // this is the child of a fork
   atomic<bool> started{false};
   bool gm = false;  // GOFER_DEBUG=model=gm: no local queues
   bool has_membarrier = false;
@@ -189,6 +193,8 @@ inline void wake_p() {
 void start_m(P* p, bool spinning);
 /// The M has no P: sleeps until it is given one. False: the thread is to end.
 bool stop_m(M* m);
+/// There is a timer earlier than the sleeper knows.
+void wake_sleeper(int64_t when_ns);
 /// The M gives up its P for good.
 void end_m(M* m);
 /// For a P whose M cannot use it now.

@@ -26,9 +26,12 @@ constexpr int64_t last_deadlock_look_ns = 10'000 * ms_to_ns;
 
 // The functions with "locked" in their names need the scheduler's lock.
 
+// Not the sleeper, if there is another: its part would have to go to somebody else.
 M* take_idle_m_locked() {
   M* m = sched.idle_ms;
-  if (m != nullptr) remove_idle_m_locked(m);
+  if (m == nullptr) return nullptr;
+  if (m == sched.sleeper && m->link != nullptr) m = m->link;
+  remove_idle_m_locked(m);
   return m;
 }
 
@@ -39,6 +42,28 @@ void put_idle_m_locked(M* m) {
   if (m->link != nullptr) m->link->back_link = m;
   sched.idle_ms = m;
   ++sched.idle_m_count;
+}
+
+// m shall sleep until then for all timers. The second look is for those that are started between
+// the first one and the moment at which others can see how long m sleeps.
+int64_t become_sleeper_locked(M* m) {
+  sched.sleeper = m;
+  int64_t earliest = earliest_timer_ns();
+  for (;;) {
+    sched.sleep_until_ns.store(earliest, seq_cst);
+    const int64_t again = earliest_timer_ns();
+    if (again >= earliest) return earliest;
+    earliest = again;
+  }
+}
+
+// A P for timers that are due, if one is idle.
+P* take_idle_p_for_timers_locked(int64_t earliest) {
+  if (earliest == no_timer || os::now_ns() < earliest) return nullptr;
+  P* p = take_idle_p();
+  // All Ps are busy and will come to it. Who starts a timer from now on may wake the sleeper again.
+  if (p == nullptr) sched.sleep_until_ns.store(no_timer, seq_cst);
+  return p;
 }
 
 bool all_idle_locked() { return sched.idle_m_count + sched.idle_locked_ms == sched.ms; }
@@ -149,37 +174,47 @@ void take_given_p(M* m) {
   m->next_p.store(nullptr, relaxed);
 }
 
-// The idle M m sleeps until it gets a P. False: it slept too long, and is no longer on the list.
-bool sleep_idle(M* m, bool watch) {
+// The idle M m sleeps until it gets a P, or takes one for the timers. `earliest`: the time of the
+// first of those, if m is the sleeper. False: it slept too long, and is no longer on the list.
+bool sleep_idle(M* m, bool watch, int64_t earliest) {
   const int64_t start = os::now_ns();
+  int64_t look_at = start + first_deadlock_look_ns;
   int64_t look_ns = first_deadlock_look_ns;
   bool scavenged = false;
-  for (;;) {
-    int64_t timeout = scavenged ? -1 : sched.idle_ns;
-    if (watch && (timeout < 0 || look_ns < timeout)) timeout = look_ns;
-    if (m->note.wait(timeout) && m->next_p.load(acquire) != nullptr) return true;
-    if (!scavenged && os::now_ns() - start >= sched.idle_ns) {
+  for (int64_t now = start;; now = os::now_ns()) {
+    int64_t wake_at = scavenged ? no_timer : start + sched.idle_ns;
+    if (watch && look_at < wake_at) wake_at = look_at;
+    if (earliest < wake_at) wake_at = earliest;
+    const bool told = m->note.wait(wake_at == no_timer ? -1 : wake_at > now ? wake_at - now : 0);
+    if (told && m->next_p.load(acquire) != nullptr) break;
+    now = os::now_ns();
+    if (!scavenged && now - start >= sched.idle_ns) {
       scavenged = true;
       collect_idle_stacks();
       trim_stacks();
     }
     {
       LockGuard guard(sched.lock);
-      if (scavenged && m->on_idle_list && sched.idle_m_count > idle_ms_reserve) {
+      if (!m->on_idle_list) continue;  // somebody is about to give it a P
+      earliest = sched.sleeper == m ? become_sleeper_locked(m) : no_timer;
+      if (P* p = take_idle_p_for_timers_locked(earliest); p != nullptr) {
+        remove_idle_m_locked(m);
+        acquire_p(m, p);
+        return true;
+      }
+      if (earliest <= now) earliest = no_timer;
+      if (scavenged && sched.sleeper != m && sched.idle_m_count > idle_ms_reserve) {
         remove_idle_m_locked(m);
         return false;
       }
       watch = should_watch_locked();
     }
-    if (watch) {
+    if (watch && now >= look_at) {
       check_deadlock();
       look_ns = next_look(look_ns);
+      look_at = now + look_ns;
     }
   }
-}
-
-bool wait_on_idle_list(M* m, bool watch) {
-  if (!sleep_idle(m, watch)) return false;
   take_given_p(m);
   return true;
 }
@@ -188,13 +223,14 @@ void* m_main(void* arg) {
   M* m = static_cast<M*>(arg);
   gofer_current_m = m;
   m->tid = os::thread_id();
+  os::sleep_exactly();
   m->exceptions = reinterpret_cast<ExceptionState*>(abi::__cxa_get_globals());
   sanitizer_adopt_thread(m->g0.fiber);
   SignalStack signal_stack;
   if (!m->starts_idle) {
     take_given_p(m);
     schedule_loop(m);
-  } else if (wait_on_idle_list(m, false)) {
+  } else if (sleep_idle(m, false, no_timer)) {
     schedule_loop(m);
   }
   // From here on it is an ordinary thread that runs its thread_local destructors.
@@ -211,6 +247,10 @@ void* m_main(void* arg) {
 
 void remove_idle_m_locked(M* m) {
   m->on_idle_list = false;
+  if (sched.sleeper == m) {
+    sched.sleeper = nullptr;
+    sched.sleep_until_ns.store(no_timer, seq_cst);
+  }
   if (m->back_link != nullptr) {
     m->back_link->link = m->link;
   } else {
@@ -344,9 +384,29 @@ bool stop_m(M* m) {
     }
   }
   put_idle_m_locked(m);
+  int64_t earliest = become_sleeper_locked(m);
+  if (P* p = take_idle_p_for_timers_locked(earliest); p != nullptr) {
+    remove_idle_m_locked(m);
+    sched.lock.unlock();
+    acquire_p(m, p);
+    run_all_timers(m);
+    return true;
+  }
   const bool watch = should_watch_locked();
   sched.lock.unlock();
-  return wait_on_idle_list(m, watch);
+  if (!sleep_idle(m, watch, earliest)) return false;
+  run_all_timers(m);
+  return true;
+}
+
+void wake_sleeper(int64_t when_ns) {
+  M* sleeper;
+  {
+    LockGuard guard(sched.lock);
+    sleeper = sched.sleeper;
+    if (sleeper != nullptr && when_ns < sched.sleep_until_ns.load(relaxed)) sleeper->note.signal();
+  }
+  if (sleeper == nullptr && sched.idle_p_count.load(seq_cst) != 0) wake_p();
 }
 
 void hand_off(P* p) {
@@ -366,6 +426,10 @@ void hand_off(P* p) {
   }
   disown_p(p);
   put_unused_p(p);
+  // Timers that are due have waited for an idle P.
+  if (!stopping && sched.sleeper != nullptr && earliest_timer_ns() <= os::now_ns()) {
+    sched.sleeper->note.signal();
+  }
   // The spinner that we saw may have found work and no idle P for the next spinner: this one is it.
   if (!stopping && sched.need_spinning.load(seq_cst) != 0) {
     p = take_idle_p();

@@ -191,6 +191,8 @@ int gomaxprocs(int n) {
   M* m = stop_the_world();
   const int old = sched.procs.load(relaxed);
   if (n != old) {
+    TimerHeap& first = sched.all_ps[0].load(relaxed)->timers;
+    for (int i = n; i < old; ++i) sched.all_ps[i].load(relaxed)->timers.move_all(first);
     sched.lock.lock();
     const int got = resize_ps(n);
     keep_a_p(m);

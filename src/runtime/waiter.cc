@@ -3,8 +3,10 @@
 #include <new>
 
 #include "os/memory.h"
+#include "os/thread.h"
 #include "runtime/panic.h"
 #include "runtime/queues.h"
+#include "runtime/timer.h"
 
 namespace gofer::internal {
 namespace {
@@ -52,7 +54,7 @@ Parker* this_threads_parker() {
   return parker_owner.parker;
 }
 
-void park_waiter(M* m, Waiter& w, WaitReason reason, bool (*unlock)(G* g, void* arg), void* arg) {
+void park_waiter(M* m, Waiter& w, WaitReason reason, UnlockFn unlock, void* arg) {
   if (m != nullptr) {
     park(m, reason, unlock, arg);
     return;
@@ -60,22 +62,104 @@ void park_waiter(M* m, Waiter& w, WaitReason reason, bool (*unlock)(G* g, void* 
   if (sched.forked.load(relaxed)) used_after_fork();
   // Counted before it can be woken, discounted by who wakes it: the count never says "parked" of a
   // thread that is on its way.
+  w.counted = true;
   sched.parked_threads.fetch_add(1, relaxed);
   Parker* parker = w.thread;
   unlock(nullptr, arg);
   parker->note.wait(-1);
 }
 
+namespace {
+
+struct EarlyPark {
+  UnlockFn unlock;
+  void* arg;
+  Contest* contest;
+};
+
+bool unlock_early(G* g, void* p) {
+  auto* early = static_cast<EarlyPark*>(p);
+  early->unlock(g, early->arg);
+  return early->contest->state.exchange(Contest::parked, acq_rel) != Contest::woken;
+}
+
+struct TimeLimit {
+  Timer timer;
+  Waiter waiter;  // claims the contest for the time
+};
+
+bool claim_for_time(Timer* t) { return claim(static_cast<Waiter*>(t->arg)); }
+
+void wake_by_time(M* m, Timer* t) { wake(m, static_cast<Waiter*>(t->arg)); }
+
+bool park_thread_until(Waiter& w, UnlockFn unlock, void* arg, int64_t deadline_ns) {
+  if (sched.forked.load(relaxed)) used_after_fork();
+  Parker* parker = w.thread;
+  unlock(nullptr, arg);
+  for (;;) {
+    const int64_t now = os::now_ns();
+    if (now >= deadline_ns) break;
+    if (parker->note.wait(deadline_ns - now)) return true;
+  }
+  Waiter time;
+  time.contest = w.contest;
+  if (claim(&time)) return false;
+  parker->note.wait(-1);  // who was first is about to wake us
+  return true;
+}
+
+}  // namespace
+
+bool park_until(M* m, Waiter& w, WaitReason reason, UnlockFn unlock, void* arg,
+                int64_t deadline_ns) {
+  Contest* contest = w.contest;
+  if (m == nullptr && deadline_ns != no_deadline) {
+    return park_thread_until(w, unlock, arg, deadline_ns);
+  }
+  if (m == nullptr || (deadline_ns == no_deadline && !contest->early)) {
+    park_waiter(m, w, reason, unlock, arg);
+    return true;
+  }
+  contest->early = true;
+  EarlyPark early{unlock, arg, contest};
+  if (deadline_ns == no_deadline) {
+    park(m, reason, unlock_early, &early);
+    return true;
+  }
+  TimeLimit limit;
+  limit.waiter.g = w.g;
+  limit.waiter.contest = contest;
+  limit.timer.claim = claim_for_time;
+  limit.timer.run = wake_by_time;
+  limit.timer.arg = &limit.waiter;
+  if (!start_timer(m, &limit.timer, deadline_ns, true)) {
+    fatal_error("out of memory: a goroutine cannot wait for a time");
+  }
+  park(m, reason, unlock_early, &early);
+  if (contest->winner.load(relaxed) == &limit.waiter) return false;
+  stop_timer(&limit.timer);
+  return true;
+}
+
+void wake(M* m, Waiter* w) {
+  if (w->thread != nullptr) {
+    if (w->counted) sched.parked_threads.fetch_sub(1, relaxed);
+    w->thread->note.signal();
+    return;
+  }
+  G* g = w->g;
+  if (w->contest != nullptr && w->contest->early &&
+      w->contest->state.exchange(Contest::woken, acq_rel) != Contest::parked) {
+    return;  // it has not parked yet and will not
+  }
+  ready(m, g);
+}
+
 void wake_list(M* m, Waiter* first) {
   if (m == nullptr && sched.forked.load(relaxed)) used_after_fork();
   while (first != nullptr) {
     Waiter* next = first->next;
-    if (first->g != nullptr) {
-      ready(m, first->g);
-    } else {
-      sched.parked_threads.fetch_sub(1, relaxed);
-      first->thread->note.signal();
-    }
+    wake(m, first);
     first = next;
   }
 }

@@ -1,9 +1,22 @@
 // Waiters: how every primitive waits and wakes, for goroutines and ordinary threads alike.
 //
-// A waiter record lies on the waiting stack. Who wakes it takes it out of the queue, reads whom it
-// stands for, and never touches it after that, because the woken side may be gone with it at once.
-// A goroutine's record and an ordinary thread's Parker are never freed, so waking is always safe.
+// A waiter record lies on the waiting stack, in the queue of a primitive, under that primitive's
+// lock. Who wakes it takes it out of the queue, reads whom it stands for, and never touches it
+// after that, because the woken side may be gone with it at once. A goroutine's record and an
+// ordinary thread's Parker are never freed, so waking is always safe.
+//
+// A wait that more than one event can end (the cases of a select, a time limit, a context) has a
+// Contest: whoever wants to end it must claim it first, by one compare-and-swap, and the loser
+// leaves it alone. The loser may touch the contest because it holds the lock of a queue in which a
+// record of that wait stood: the waiter cannot return before it has had that lock itself.
+//
+// An event may come before the waiter has parked, if not all locks are held until then (a timer, a
+// context: `early`). The contest's state settles that: the winner exchanges it for `woken`, the
+// parking commit for `parked`; who comes second knows of the other and does the rest.
 #pragma once
+
+#include <cstdint>
+#include <limits>
 
 #include "runtime/lock.h"
 #include "runtime/m.h"
@@ -18,10 +31,26 @@ struct Parker {
 
 Parker* this_threads_parker();
 
+struct Waiter;
+
+struct Contest {
+  enum State : uint32_t { unparked, parked, woken };
+  atomic<Waiter*> winner{nullptr};
+  atomic<uint32_t> state{unparked};
+  bool early = false;  // a claim may come before the waiter has parked
+};
+
 struct Waiter {
   G* g = nullptr;            // a goroutine...
   Parker* thread = nullptr;  // ...or an ordinary thread
   Waiter* next = nullptr;
+  Waiter* prev = nullptr;
+  void* elem = nullptr;        // what is handed over: where it lies, or where it shall go
+  Contest* contest = nullptr;  // nullptr: nothing but the queue it is in can end this wait
+  bool queued = false;
+  bool ok = false;       // what the waker says
+  bool counted = false;  // in sched.parked_threads
+  uint32_t amount = 0;   // for primitives that count
 
   /// Stands for the caller: its goroutine (inside), or its thread (m == nullptr).
   explicit Waiter(M* m) {
@@ -31,15 +60,94 @@ struct Waiter {
       thread = this_threads_parker();
     }
   }
+  Waiter() = default;
 };
+
+/// With the lock of w's queue: is it the caller who ends this wait?
+inline bool claim(Waiter* w) {
+  if (w->contest == nullptr) return true;
+  Waiter* nobody = nullptr;
+  return w->contest->winner.compare_exchange_strong(nobody, w, acq_rel, relaxed);
+}
+
+/// Waiters in the order of their coming.
+class WaitQueue {
+ public:
+  bool empty() const { return head_.load(relaxed) == nullptr; }
+  Waiter* front() const { return head_.load(relaxed); }
+
+  void push_back(Waiter* w) {
+    w->queued = true;
+    w->next = nullptr;
+    w->prev = tail_;
+    if (tail_ != nullptr) {
+      tail_->next = w;
+    } else {
+      head_.store(w, relaxed);
+    }
+    tail_ = w;
+  }
+  void push_front(Waiter* w) {
+    Waiter* first = front();
+    w->queued = true;
+    w->prev = nullptr;
+    w->next = first;
+    if (first != nullptr) {
+      first->prev = w;
+    } else {
+      tail_ = w;
+    }
+    head_.store(w, relaxed);
+  }
+  /// Nothing happens if w is in the queue no more.
+  void remove(Waiter* w) {
+    if (!w->queued) return;
+    w->queued = false;
+    if (w->prev != nullptr) {
+      w->prev->next = w->next;
+    } else {
+      head_.store(w->next, relaxed);
+    }
+    if (w->next != nullptr) {
+      w->next->prev = w->prev;
+    } else {
+      tail_ = w->prev;
+    }
+    w->next = nullptr;
+  }
+  /// The oldest whose wait the caller may end; those that were ended by others are dropped.
+  Waiter* pop_claimed() {
+    while (Waiter* w = front()) {
+      remove(w);
+      if (claim(w)) return w;
+    }
+    return nullptr;
+  }
+
+ private:
+  atomic<Waiter*> head_{nullptr};  // atomic for who looks without the lock
+  Waiter* tail_ = nullptr;
+};
+
+using UnlockFn = bool (*)(G* g, void* arg);
+
+inline constexpr int64_t no_deadline = std::numeric_limits<int64_t>::max();
 
 /// Waits until somebody wakes w, which stands for the caller and lies where its waker will find it,
 /// under a lock. `unlock(g, arg)` releases that lock once w can be woken; g is nullptr in a thread.
 /// Returns perhaps on another M. Inside, or with m == nullptr in an ordinary thread.
-void park_waiter(M* m, Waiter& w, WaitReason reason, bool (*unlock)(G* g, void* arg), void* arg);
+void park_waiter(M* m, Waiter& w, WaitReason reason, UnlockFn unlock, void* arg);
 
-/// Wakes a list of waiters that were taken out of their queue; no lock is held. Inside, or with
-/// m == nullptr as above.
+/// The same for a wait with a contest, until a time (of os::now_ns) at most. False: the time was
+/// over first, and w may still be queued.
+bool park_until(M* m, Waiter& w, WaitReason reason, UnlockFn unlock, void* arg,
+                int64_t deadline_ns);
+
+/// Wakes a waiter that was taken out of its queue and claimed. Inside, or with m == nullptr as
+/// above. Locks may be held.
+void wake(M* m, Waiter* w);
+
+/// Wakes a list of them, linked by `next`.
 void wake_list(M* m, Waiter* first);
 
 }  // namespace gofer::internal

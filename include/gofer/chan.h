@@ -1,0 +1,317 @@
+// Channels: how goroutines and threads hand each other values.
+//
+//   gofer::chan<int> jobs(64);                  // buffered; chan<int> c(0) is unbuffered
+//   gofer::go([jobs] { for (int j : jobs) work(j); });
+//   jobs.send(1);
+//   jobs.close();                               // the loop above ends when all is received
+//
+// A chan is a handle: copies stand for the same channel, which lives as long as one of them. A
+// default-constructed handle is Go's nil channel: sending and receiving block for ever, and in a
+// select its cases are never ready.
+//
+// Waiters are served in the order of their coming, and a value goes directly from a waiting sender
+// to a waiting receiver. All of it works in goroutines and in ordinary threads.
+#pragma once
+
+#include <gofer/detail/chan_core.h>
+
+#include <chrono>
+#include <cstddef>
+#include <iterator>
+#include <memory>
+#include <new>
+#include <optional>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+
+namespace gofer {
+
+class context;
+
+/// What Go panics with: a send on a closed channel, the close of a closed or nil channel.
+class GOFER_API channel_error : public std::logic_error {
+ public:
+  using std::logic_error::logic_error;
+};
+
+namespace detail {
+
+[[noreturn]] GOFER_API void throw_send_on_closed();
+[[noreturn]] GOFER_API void throw_close_of(bool nil);
+
+/// A counted handle of a channel, and what can be asked of it on either side.
+class chan_handle {
+ public:
+  chan_handle() = default;
+  chan_handle(const chan_handle& other) noexcept : core_(other.core_) {
+    if (core_ != nullptr) chan_retain(core_);
+  }
+  chan_handle(chan_handle&& other) noexcept : core_(std::exchange(other.core_, nullptr)) {}
+  chan_handle& operator=(chan_handle other) noexcept {
+    std::swap(core_, other.core_);
+    return *this;
+  }
+  ~chan_handle() {
+    if (core_ != nullptr) chan_release(core_);
+  }
+
+  /// Values that are buffered now.
+  std::size_t len() const noexcept { return chan_len(core_); }
+  std::size_t cap() const noexcept { return chan_cap(core_); }
+  /// Closed, and nothing is left to be received.
+  bool closed() const noexcept { return chan_closed(core_); }
+  /// Not Go's nil channel.
+  explicit operator bool() const noexcept { return core_ != nullptr; }
+  /// The same channel?
+  friend bool operator==(const chan_handle& a, const chan_handle& b) { return a.core_ == b.core_; }
+
+  chan_core* core() const noexcept { return core_; }
+
+ protected:
+  explicit chan_handle(chan_core* core) : core_(core) {}
+
+ private:
+  chan_core* core_ = nullptr;
+};
+
+/// A value on its way out of a channel.
+template <class T>
+class recv_place {
+ public:
+  recv_place() = default;
+  recv_place(const recv_place&) = delete;
+  recv_place& operator=(const recv_place&) = delete;
+  void* get() { return &bytes_; }
+  /// Once, after something was received. A move that throws gives the value back to the channel.
+  std::optional<T> take(chan_core* core) {
+    auto* stored = std::launder(reinterpret_cast<stored_t<T>*>(&bytes_));
+    if constexpr (stored_inline<T>) {
+      struct guard {
+        T* value;
+        ~guard() { std::destroy_at(value); }
+      } g{stored};
+      return std::optional<T>(std::move(*stored));
+    } else {
+      struct guard {
+        chan_core* core;
+        chan_node<T>* node;
+        bool taken = false;
+        ~guard() {
+          if (taken) {
+            delete node;
+          } else {
+            chan_give_back(core, node);
+          }
+        }
+      } g{core, *stored};
+      std::optional<T> value(std::move_if_noexcept(g.node->value));
+      g.taken = true;
+      return value;
+    }
+  }
+
+ private:
+  alignas(stored_t<T>) std::byte bytes_[sizeof(stored_t<T>)];
+};
+
+/// A value on its way into a channel. Until it is sent, the caller's object keeps it, or gets it
+/// back.
+template <class T>
+class send_place {
+ public:
+  explicit send_place(T& value) : value_(&value) {
+    if constexpr (!stored_inline<T>) node_ = new chan_node<T>(std::move_if_noexcept(value));
+  }
+  send_place(const send_place&) = delete;
+  send_place& operator=(const send_place&) = delete;
+  ~send_place() {
+    if constexpr (!stored_inline<T>) {
+      if (node_ == nullptr) return;
+      if constexpr (std::is_nothrow_move_constructible_v<T>) {
+        std::destroy_at(value_);
+        std::construct_at(value_, std::move(node_->value));
+      } else if constexpr (!std::is_copy_constructible_v<T> && std::is_move_assignable_v<T>) {
+        try {
+          *value_ = std::move(node_->value);
+        } catch (...) {  // as good as it gets with a move that throws and no copy
+        }
+      }
+      delete node_;
+    }
+  }
+  void* get() {
+    if constexpr (stored_inline<T>) {
+      return value_;
+    } else {
+      return &node_;
+    }
+  }
+  void sent() { node_ = nullptr; }
+
+ private:
+  T* value_;
+  chan_node<T>* node_ = nullptr;
+};
+
+template <class T>
+bool send_until(chan_core* core, T& value, std::int64_t deadline_ns) {
+  send_place<T> place(value);
+  const chan_result r = chan_send(core, place.get(), deadline_ns);
+  if (r == chan_result::closed) throw_send_on_closed();
+  if (r != chan_result::ok) return false;
+  place.sent();
+  return true;
+}
+
+template <class T>
+std::optional<T> recv_until(chan_core* core, std::int64_t deadline_ns) {
+  recv_place<T> place;
+  if (chan_recv(core, place.get(), deadline_ns) != chan_result::ok) return std::nullopt;
+  return place.take(core);
+}
+
+/// One value of a range-for over a channel.
+template <class T>
+class recv_iterator {
+ public:
+  using value_type = T;
+  using difference_type = std::ptrdiff_t;
+  recv_iterator() = default;
+  explicit recv_iterator(chan_core* core) : core_(core) { ++*this; }
+  T& operator*() const { return *value_; }
+  recv_iterator& operator++() {
+    value_ = recv_until<T>(core_, no_deadline);
+    return *this;
+  }
+  void operator++(int) { ++*this; }
+  friend bool operator==(const recv_iterator& i, std::default_sentinel_t) { return !i.value_; }
+
+ private:
+  chan_core* core_ = nullptr;
+  mutable std::optional<T> value_;
+};
+
+/// What a handle that receives can do.
+template <class Self, class T>
+class recv_side {
+ public:
+  /// Waits for a value; empty once the channel is closed and everything in it was received.
+  std::optional<T> recv() const { return detail::recv_until<T>(self(), no_deadline); }
+  /// Gives up when the context is done; its err() tells that from a closed channel.
+  std::optional<T> recv(const context& ctx) const;
+  /// Does not wait. Empty: there is nothing now, or the channel is closed (see closed()).
+  std::optional<T> try_recv() const { return detail::recv_until<T>(self(), 0); }
+  /// Empty also when the time is over.
+  template <class Rep, class Period>
+  std::optional<T> recv_for(std::chrono::duration<Rep, Period> d) const {
+    return detail::recv_until<T>(self(), deadline_after(d));
+  }
+  template <class Clock, class Duration>
+  std::optional<T> recv_until(std::chrono::time_point<Clock, Duration> t) const {
+    return detail::recv_until<T>(self(), deadline_at(t));
+  }
+
+  /// A range of what is received until the channel is closed; a value is received as the loop
+  /// comes to it.
+  recv_iterator<T> begin() const { return recv_iterator<T>(self()); }
+  std::default_sentinel_t end() const { return {}; }
+
+ private:
+  chan_core* self() const { return static_cast<const Self*>(this)->core(); }
+};
+
+/// What a handle that sends can do.
+template <class Self, class T>
+class send_side {
+ public:
+  /// Waits until the value is received or buffered. Throws channel_error if the channel is or gets
+  /// closed, and what T's copy throws; the caller's object keeps its value then.
+  void send(const T& value) const requires std::is_copy_constructible_v<T> {
+    T copy(value);
+    detail::send_until(self(), copy, no_deadline);
+  }
+  void send(T&& value) const { detail::send_until(self(), value, no_deadline); }
+  /// False if the context is done first; its err() tells why.
+  bool send(const context& ctx, T value) const;
+  /// Does not wait. False: nobody receives now and there is no room.
+  bool try_send(const T& value) const requires std::is_copy_constructible_v<T> {
+    T copy(value);
+    return detail::send_until(self(), copy, 0);
+  }
+  bool try_send(T&& value) const { return detail::send_until(self(), value, 0); }
+  /// False: the time was over.
+  template <class Rep, class Period>
+  bool send_for(std::chrono::duration<Rep, Period> d,
+                const T& value) const requires std::is_copy_constructible_v<T> {
+    T copy(value);
+    return detail::send_until(self(), copy, deadline_after(d));
+  }
+  template <class Rep, class Period>
+  bool send_for(std::chrono::duration<Rep, Period> d, T&& value) const {
+    return detail::send_until(self(), value, deadline_after(d));
+  }
+  template <class Clock, class Duration>
+  bool send_until(std::chrono::time_point<Clock, Duration> t,
+                  const T& value) const requires std::is_copy_constructible_v<T> {
+    T copy(value);
+    return detail::send_until(self(), copy, deadline_at(t));
+  }
+  template <class Clock, class Duration>
+  bool send_until(std::chrono::time_point<Clock, Duration> t, T&& value) const {
+    return detail::send_until(self(), value, deadline_at(t));
+  }
+
+  /// No more values: who receives gets what is buffered and then the end. Throws channel_error if
+  /// the channel is closed already, or nil.
+  void close() const {
+    if (self() == nullptr || !chan_close(self())) throw_close_of(self() == nullptr);
+  }
+
+ private:
+  chan_core* self() const { return static_cast<const Self*>(this)->core(); }
+};
+
+}  // namespace detail
+
+/// A channel of T, which needs a move constructor. A T of at most 128 bytes whose move does not
+/// throw lies in the channel itself, and its move constructor must not block; any other T is
+/// allocated on the heap for the journey.
+template <class T>
+class chan : public detail::chan_handle,
+             public detail::recv_side<chan<T>, T>,
+             public detail::send_side<chan<T>, T> {
+ public:
+  using value_type = T;
+  /// The nil channel.
+  chan() = default;
+  /// Room for `capacity` values; with 0 a sender waits for a receiver.
+  explicit chan(std::size_t capacity)
+      : chan_handle(detail::chan_new(capacity, &detail::chan_ops_of<T>::ops)) {}
+};
+
+/// The receiving side of a channel alone.
+template <class T>
+class recv_chan : public detail::chan_handle, public detail::recv_side<recv_chan<T>, T> {
+ public:
+  using value_type = T;
+  recv_chan() = default;
+  recv_chan(chan<T> c) noexcept : chan_handle(std::move(c)) {}
+};
+
+/// The sending side of a channel alone.
+template <class T>
+class send_chan : public detail::chan_handle, public detail::send_side<send_chan<T>, T> {
+ public:
+  using value_type = T;
+  send_chan() = default;
+  send_chan(chan<T> c) noexcept : chan_handle(std::move(c)) {}
+};
+
+/// make_chan<int>(), make_chan<int>(64), in Go's words.
+template <class T>
+chan<T> make_chan(std::size_t capacity = 0) {
+  return chan<T>(capacity);
+}
+
+}  // namespace gofer

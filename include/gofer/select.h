@@ -1,0 +1,325 @@
+// select: whichever of several channel operations can be done first.
+//
+//   gofer::select(gofer::on_recv(results, [](int v) { use(v); }),
+//                 gofer::on_send(requests, next, [] { ++sent; }),
+//                 gofer::on_timeout(100ms, [] { give_up(); }));
+//
+// Exactly one case happens. If several can, one of them is chosen at random, each with the same
+// chance. With on_default the call does not wait. The index of the case, from 0, is returned too,
+// so that a switch over it can take the place of the functions:
+//
+//   std::optional<int> v;
+//   switch (gofer::select(gofer::on_recv(a, v), gofer::on_recv(quit))) { ... }
+//
+// What on_recv may be given: a function of std::optional<T> (empty: the channel is closed), a
+// function of T (which gets T() from a closed channel, as in Go), a function of nothing, a
+// std::optional<T> to be assigned, or nothing at all.
+//
+// A number of cases that is not known at compile time: a std::vector<gofer::any_case> of the same
+// cases. No memory is allocated for up to 8 cases of a fixed select.
+#pragma once
+
+#include <gofer/chan.h>
+
+#include <array>
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace gofer {
+
+namespace detail {
+
+struct nothing {
+  void operator()() const {}
+};
+
+/// What a select needs to know of a case beside its channel.
+enum class case_kind { chan, timeout, otherwise };
+
+template <class T, class F>
+void hand_to(F& f, std::optional<T> value) {
+  if constexpr (std::is_same_v<F, std::optional<T>*>) {
+    *f = std::move(value);
+  } else if constexpr (std::is_invocable_v<F&, std::optional<T>>) {
+    std::invoke(f, std::move(value));
+  } else if constexpr (std::is_invocable_v<F&, T>) {
+    if (value) {
+      std::invoke(f, std::move(*value));
+    } else {
+      static_assert(std::is_default_constructible_v<T>,
+                    "on_recv: take a std::optional<T>; there is no T() for a closed channel");
+      std::invoke(f, T());
+    }
+  } else {
+    std::invoke(f);
+  }
+}
+
+/// Handle: a chan_handle, or chan_core* for a channel that the caller keeps alive.
+template <class T, class Handle, class F>
+class recv_case {
+ public:
+  static constexpr case_kind kind = case_kind::chan;
+  recv_case(Handle handle, F f) : handle_(std::move(handle)), f_(std::move(f)) {}
+  recv_case(recv_case&&) = default;  // before it takes part in a select
+
+  chan_core* core() const {
+    if constexpr (std::is_pointer_v<Handle>) {
+      return handle_;
+    } else {
+      return handle_.core();
+    }
+  }
+  void prepare(select_case& c) {
+    c.chan = core();
+    c.elem = place_.bytes;
+    c.sends = false;
+  }
+  void done(bool ok) {
+    std::optional<T> value;
+    if (ok) {
+      recv_place<T> place;
+      // The bytes were constructed by the channel; they move as any stored element does.
+      chan_ops_of<T>::move(place.get(), place_.bytes);
+      chan_ops_of<T>::destroy(place_.bytes);
+      value = place.take(core());
+    }
+    hand_to<T>(f_, std::move(value));
+  }
+  void not_done() {}
+
+ private:
+  struct place {
+    place() = default;
+    place(place&&) noexcept {}  // nothing is in it yet
+    alignas(stored_t<T>) std::byte bytes[sizeof(stored_t<T>)];
+  };
+  Handle handle_;
+  F f_;
+  place place_;
+};
+
+/// Value: T, or T& for one that the caller keeps until the select is over.
+template <class T, class Value, class Handle, class F>
+class send_case {
+ public:
+  static constexpr case_kind kind = case_kind::chan;
+  send_case(Handle handle, Value value, F f)
+      : handle_(std::move(handle)), value_(static_cast<Value&&>(value)), f_(std::move(f)) {}
+  send_case(send_case&&) = default;
+
+  void prepare(select_case& c) {
+    if constexpr (std::is_pointer_v<Handle>) {
+      c.chan = handle_;
+    } else {
+      c.chan = handle_.core();
+    }
+    place_.emplace(value_);
+    c.elem = place_->get();
+    c.sends = true;
+  }
+  void done(bool) {
+    place_->sent();
+    std::invoke(f_);
+  }
+  void not_done() { place_.reset(); }
+
+ private:
+  Handle handle_;
+  Value value_;
+  F f_;
+  std::optional<send_place<T>> place_;
+};
+
+template <class F>
+struct timeout_case {
+  static constexpr case_kind kind = case_kind::timeout;
+  std::int64_t deadline_ns;
+  F f;
+  void prepare(select_case&) {}
+  void done(bool) { std::invoke(f); }
+  void not_done() {}
+};
+
+template <class F>
+struct default_case {
+  static constexpr case_kind kind = case_kind::otherwise;
+  F f;
+  void prepare(select_case&) {}
+  void done(bool) { std::invoke(f); }
+  void not_done() {}
+};
+
+template <class C>
+concept chan_like = requires(const std::remove_cvref_t<C>& c) {
+  typename std::remove_cvref_t<C>::value_type;
+  { c.core() } -> std::convertible_to<chan_core*>;
+};
+
+template <class C>
+using handle_for = std::conditional_t<std::is_lvalue_reference_v<C>, chan_core*, chan_handle>;
+
+template <class C>
+handle_for<C> to_handle(C&& c) {
+  if constexpr (std::is_lvalue_reference_v<C>) {
+    return c.core();
+  } else {
+    return std::forward<C>(c);
+  }
+}
+
+}  // namespace detail
+
+/// Receives from c, a channel or its receiving side.
+template <detail::chan_like C, class F = detail::nothing>
+auto on_recv(C&& c, F f = {}) {
+  using T = typename std::remove_cvref_t<C>::value_type;
+  return detail::recv_case<T, detail::handle_for<C>, F>(detail::to_handle<C>(std::forward<C>(c)),
+                                                        std::move(f));
+}
+template <detail::chan_like C, class T>
+auto on_recv(C&& c, std::optional<T>& value) {
+  static_assert(std::is_same_v<T, typename std::remove_cvref_t<C>::value_type>);
+  return detail::recv_case<T, detail::handle_for<C>, std::optional<T>*>(
+      detail::to_handle<C>(std::forward<C>(c)), &value);
+}
+
+/// Sends value to c, a channel or its sending side. What is given as an rvalue is moved from only
+/// if this case happens.
+template <detail::chan_like C, class V, class F = detail::nothing>
+auto on_send(C&& c, V&& value, F f = {}) {
+  using T = typename std::remove_cvref_t<C>::value_type;
+  using Value = std::conditional_t<std::is_same_v<V, T>, T&, T>;
+  return detail::send_case<T, Value, detail::handle_for<C>, F>(
+      detail::to_handle<C>(std::forward<C>(c)), static_cast<Value>(value), std::move(f));
+}
+
+/// When nothing else has happened for that long.
+template <class Rep, class Period, class F = detail::nothing>
+auto on_timeout(std::chrono::duration<Rep, Period> d, F f = {}) {
+  return detail::timeout_case<F>{detail::deadline_after(d), std::move(f)};
+}
+template <class Clock, class Duration, class F = detail::nothing>
+auto on_timeout(std::chrono::time_point<Clock, Duration> t, F f = {}) {
+  return detail::timeout_case<F>{detail::deadline_at(t), std::move(f)};
+}
+
+/// When nothing else can happen now.
+template <class F = detail::nothing>
+auto on_default(F f = {}) {
+  return detail::default_case<F>{std::move(f)};
+}
+
+namespace detail {
+
+/// The earliest of the time limits and which case it is; on_default is one that is over.
+struct select_limit {
+  std::int64_t deadline_ns = no_deadline;
+  std::size_t index = select_timed_out;
+  template <class Case>
+  void look_at(const Case& c, std::size_t i) {
+    if constexpr (Case::kind == case_kind::otherwise) {
+      deadline_ns = 0;
+      index = i;
+    } else if constexpr (Case::kind == case_kind::timeout) {
+      if (index != select_timed_out && c.deadline_ns >= deadline_ns) return;
+      deadline_ns = c.deadline_ns;
+      index = i;
+    }
+  }
+};
+
+}  // namespace detail
+
+/// Does one of the cases and returns its index. Without any case that can ever happen it waits for
+/// ever. Throws channel_error if the chosen case sends to a closed channel, and what its function
+/// throws.
+template <class... Cases>
+  requires(requires { std::remove_cvref_t<Cases>::kind; } && ...)
+std::size_t select(Cases&&... cases) {
+  constexpr std::size_t n = sizeof...(Cases);
+  std::array<detail::select_case, n> table;
+  detail::select_limit limit;
+  std::size_t at = 0;
+  ((limit.look_at(cases, at), cases.prepare(table[at]), ++at), ...);
+  std::size_t chosen = detail::select_cases(table.data(), n, limit.deadline_ns);
+  if (chosen == detail::select_timed_out) chosen = limit.index;
+  at = 0;
+  ((at++ == chosen ? void() : cases.not_done()), ...);
+  at = 0;
+  ((at == chosen ? cases.done(table[at].ok) : void(), ++at), ...);
+  return chosen;
+}
+
+/// A case of any kind, for a select over a std::vector of them. It keeps its channel alive.
+class any_case {
+ public:
+  template <class Case>
+    requires requires { std::remove_cvref_t<Case>::kind; }
+  any_case(Case&& c)
+      : case_(std::make_unique<holder<std::remove_cvref_t<Case>>>(std::forward<Case>(c))) {}
+
+ private:
+  friend std::size_t select(std::span<any_case> cases);
+
+  struct base {
+    virtual ~base() = default;
+    virtual void prepare(detail::select_case& c) = 0;
+    virtual void done(bool ok) = 0;
+    virtual void not_done() = 0;
+    virtual void look_at(detail::select_limit& limit, std::size_t i) const = 0;
+  };
+  template <class Case>
+  struct holder final : base {
+    explicit holder(Case&& c) : value(std::move(c)) {
+      detail::select_case keep;
+      value.prepare(keep);
+      value.not_done();
+      if (keep.chan != nullptr) {
+        detail::chan_retain(keep.chan);
+        kept = keep.chan;
+      }
+    }
+    ~holder() override {
+      if (kept != nullptr) detail::chan_release(kept);
+    }
+    void prepare(detail::select_case& c) override { value.prepare(c); }
+    void done(bool ok) override { value.done(ok); }
+    void not_done() override { value.not_done(); }
+    void look_at(detail::select_limit& limit, std::size_t i) const override {
+      limit.look_at(value, i);
+    }
+    Case value;
+    detail::chan_core* kept = nullptr;
+  };
+  std::unique_ptr<base> case_;
+};
+
+/// The same over cases that were put together at run time (Go's reflect.Select). They may be used
+/// again; a value given to on_send as an rvalue must live until then.
+inline std::size_t select(std::span<any_case> cases) {
+  std::vector<detail::select_case> table(cases.size());
+  detail::select_limit limit;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    cases[i].case_->look_at(limit, i);
+    cases[i].case_->prepare(table[i]);
+  }
+  std::size_t chosen = detail::select_cases(table.data(), table.size(), limit.deadline_ns);
+  if (chosen == detail::select_timed_out) chosen = limit.index;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    if (i != chosen) cases[i].case_->not_done();
+  }
+  cases[chosen].case_->done(table[chosen].ok);
+  return chosen;
+}
+inline std::size_t select(std::vector<any_case>& cases) { return select(std::span(cases)); }
+
+}  // namespace gofer

@@ -1,0 +1,238 @@
+// Channels: send, receive, close. chan.h has the invariants.
+#include "sync/chan.h"
+
+#include <gofer/chan.h>
+
+#include <cstdlib>
+#include <limits>
+#include <new>
+#include <stdexcept>
+
+#include "runtime/current.h"
+#include "runtime/panic.h"
+#include "runtime/sched.h"
+
+namespace gofer::detail {
+
+using namespace internal;
+
+namespace {
+
+bool unlock_chan(G*, void* c) {
+  static_cast<chan_core*>(c)->lock.unlock();
+  return true;
+}
+
+bool stay_parked(G*, void*) { return true; }
+
+// Nothing is ever sent or received on the nil channel.
+chan_result wait_on_nil(WaitReason reason, int64_t deadline_ns) {
+  if (deadline_ns == 0) return chan_result::would_block;
+  Inside inside;
+  Contest contest;
+  Waiter w(inside.m());
+  w.contest = &contest;
+  while (park_until(inside.m(), w, reason, stay_parked, nullptr, deadline_ns)) {
+  }
+  return chan_result::timed_out;
+}
+
+// Queues the caller and waits for a partner, for the end of the channel or of the time. The lock is
+// held, and released.
+chan_result wait_for_partner(M* m, chan_core* c, WaitQueue& queue, void* elem, WaitReason reason,
+                             int64_t deadline_ns) {
+  Waiter w(m);
+  w.elem = elem;
+  queue.push_back(&w);
+  if (deadline_ns == no_deadline) {
+    park_waiter(m, w, reason, unlock_chan, c);
+    return w.ok ? chan_result::ok : chan_result::closed;
+  }
+  Contest contest;
+  w.contest = &contest;
+  if (park_until(m, w, reason, unlock_chan, c, deadline_ns)) {
+    return w.ok ? chan_result::ok : chan_result::closed;
+  }
+  c->lock.lock();
+  queue.remove(&w);
+  c->lock.unlock();
+  return chan_result::timed_out;
+}
+
+Waiter* collect_all(WaitQueue& queue, Waiter* list) {
+  while (Waiter* w = queue.pop_claimed()) {
+    w->ok = false;
+    w->next = list;
+    list = w;
+  }
+  return list;
+}
+
+Waiter* reversed(Waiter* list) {
+  Waiter* result = nullptr;
+  while (list != nullptr) {
+    Waiter* next = list->next;
+    list->next = result;
+    result = list;
+    list = next;
+  }
+  return result;
+}
+
+}  // namespace
+
+chan_result try_send_locked(chan_core* c, void* value, Waiter*& partner) {
+  if (c->closed.load(relaxed)) return chan_result::closed;
+  if (Waiter* w = c->receivers.pop_claimed(); w != nullptr) {
+    c->move(w->elem, value);
+    w->ok = true;
+    partner = w;
+    return chan_result::ok;
+  }
+  const uint32_t count = c->count.load(relaxed);
+  if (count == c->capacity) return chan_result::would_block;
+  c->move(c->slot(c->wrapped(c->first + count)), value);
+  c->count.store(count + 1, release);
+  return chan_result::ok;
+}
+
+chan_result try_recv_locked(chan_core* c, void* place, Waiter*& partner) {
+  if (void* node = c->given_back.load(relaxed); node != nullptr) [[unlikely]] {
+    c->given_back.store(*static_cast<void**>(node), relaxed);
+    ::new (place)(void*)(node);
+    return chan_result::ok;
+  }
+  const uint32_t count = c->count.load(relaxed);
+  if (count != 0) {
+    c->take(place, c->slot(c->first));
+    const uint32_t tail = c->first;  // of a full buffer
+    c->first = c->wrapped(c->first + 1);
+    if (Waiter* w = c->senders.pop_claimed(); w != nullptr) {
+      c->move(c->slot(tail), w->elem);
+      w->ok = true;
+      partner = w;
+    } else {
+      c->count.store(count - 1, release);
+    }
+    return chan_result::ok;
+  }
+  if (Waiter* w = c->senders.pop_claimed(); w != nullptr) {
+    c->move(place, w->elem);
+    w->ok = true;
+    partner = w;
+    return chan_result::ok;
+  }
+  return c->closed.load(relaxed) ? chan_result::closed : chan_result::would_block;
+}
+
+chan_core* chan_new(std::size_t capacity, const chan_ops* ops) {
+  constexpr std::size_t most = std::numeric_limits<uint32_t>::max() / 2;
+  if (capacity > most) throw std::length_error("gofer::chan: capacity too large");
+  const std::size_t size = sizeof(chan_core) + capacity * ops->size;
+  void* memory = ::operator new(size, std::align_val_t(alignof(chan_core)));
+  auto* c = ::new (memory) chan_core;
+  c->capacity = static_cast<uint32_t>(capacity);
+  c->element_size = static_cast<uint32_t>(ops->size);
+  c->trivial = ops->trivial;
+  c->ops = ops;
+  return c;
+}
+
+void chan_retain(chan_core* c) noexcept { c->refs.fetch_add(1, relaxed); }
+
+void chan_release(chan_core* c) noexcept {
+  // The only handle needs no locked operation: nobody can make a second one from it meanwhile.
+  if (c->refs.load(acquire) != 1 && c->refs.fetch_sub(1, acq_rel) != 1) return;
+  chan_clear(c);
+  c->~chan_core();
+  ::operator delete(c, std::align_val_t(alignof(chan_core)));
+}
+
+chan_result chan_send(chan_core* c, void* value, std::int64_t deadline_ns) {
+  if (c == nullptr) return wait_on_nil(WaitReason::chan_send_nil, deadline_ns);
+  if (deadline_ns == 0 && !c->may_send()) return chan_result::would_block;
+  Inside inside;
+  M* m = inside.m();
+  c->lock.lock();
+  Waiter* partner = nullptr;
+  const chan_result r = try_send_locked(c, value, partner);
+  if (r == chan_result::would_block && deadline_ns != 0) {
+    return wait_for_partner(m, c, c->senders, value, WaitReason::chan_send, deadline_ns);
+  }
+  c->lock.unlock();
+  if (partner != nullptr) wake_list(m, partner);
+  return r;
+}
+
+chan_result chan_recv(chan_core* c, void* place, std::int64_t deadline_ns) {
+  if (c == nullptr) return wait_on_nil(WaitReason::chan_receive_nil, deadline_ns);
+  if (deadline_ns == 0 && !c->may_recv()) return chan_result::would_block;
+  Inside inside;
+  M* m = inside.m();
+  c->lock.lock();
+  Waiter* partner = nullptr;
+  const chan_result r = try_recv_locked(c, place, partner);
+  if (r == chan_result::would_block && deadline_ns != 0) {
+    return wait_for_partner(m, c, c->receivers, place, WaitReason::chan_receive, deadline_ns);
+  }
+  c->lock.unlock();
+  if (partner != nullptr) wake_list(m, partner);
+  return r;
+}
+
+void chan_give_back(chan_core* c, void* node) noexcept {
+  Inside inside;
+  c->lock.lock();
+  Waiter* w = c->receivers.pop_claimed();
+  if (w != nullptr) {
+    ::new (w->elem)(void*)(node);
+    w->ok = true;
+  } else {
+    *static_cast<void**>(node) = c->given_back.load(relaxed);
+    c->given_back.store(node, relaxed);
+  }
+  c->lock.unlock();
+  if (w != nullptr) wake_list(inside.m(), w);
+}
+
+bool chan_close(chan_core* c) {
+  Inside inside;
+  c->lock.lock();
+  if (c->closed.load(relaxed)) {
+    c->lock.unlock();
+    return false;
+  }
+  c->closed.store(true, release);
+  Waiter* list = collect_all(c->senders, collect_all(c->receivers, nullptr));
+  c->lock.unlock();
+  wake_list(inside.m(), reversed(list));
+  return true;
+}
+
+std::size_t chan_len(const chan_core* c) noexcept {
+  return c == nullptr ? 0 : c->count.load(relaxed);
+}
+
+std::size_t chan_cap(const chan_core* c) noexcept { return c == nullptr ? 0 : c->capacity; }
+
+bool chan_closed(const chan_core* c) noexcept {
+  return c != nullptr && c->closed.load(acquire) && c->count.load(acquire) == 0 &&
+         c->given_back.load(relaxed) == nullptr;
+}
+
+void chan_clear(chan_core* c) noexcept {
+  for (;;) {
+    // An element's destructor is user code, so each is taken out as a receiver would.
+    alignas(std::max_align_t) std::byte place[max_inline_element];
+    if (chan_recv(c, place, 0) != chan_result::ok) return;
+    if (c->ops->discard != nullptr) c->ops->discard(place);
+  }
+}
+
+void throw_send_on_closed() { throw channel_error("send on closed channel"); }
+
+void throw_close_of(bool nil) {
+  throw channel_error(nil ? "close of nil channel" : "close of closed channel");
+}
+
+}  // namespace gofer::detail

@@ -1,0 +1,245 @@
+// select: the first of several channel operations that can be done.
+//
+// First a look without locks; if something seems ready, one of that at random is tried under its
+// lock. If nothing is, all channels are locked, in the order of their addresses, looked at again
+// and waited on: a record of the caller goes into every queue, and the locks are released when the
+// caller has parked. So no partner can come between the look and the wait. Who wakes it has claimed
+// the contest; afterwards the other records are taken out of their queues.
+//
+// The choice is uniform among the ready: the look counts them, and one number decides.
+#include <gofer/chan.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <new>
+
+#include "runtime/current.h"
+#include "runtime/sched.h"
+#include "sync/chan.h"
+
+namespace gofer::detail {
+
+using namespace internal;
+
+namespace {
+
+constexpr std::size_t cases_on_stack = 8;
+
+struct Entry {
+  Waiter waiter;
+  uint32_t order = 0;  // of entries, by the address of the channel: the n-th to be locked
+};
+
+struct Select {
+  select_case* cases;
+  std::size_t n;
+  Entry* entries;
+  chan_core* locked(std::size_t i) const { return cases[entries[i].order].chan; }
+};
+
+// Plain threads share a counter; a goroutine has its P's.
+uint32_t random_number(M* m) {
+  if (m != nullptr) return next_random(m->p);
+  static constinit std::atomic<uint64_t> counter{0};
+  uint64_t x = counter.fetch_add(0x9e3779b97f4a7c15u, relaxed);
+  x = (x ^ (x >> 31)) * 0xbf58476d1ce4e5b9u;
+  return static_cast<uint32_t>(x >> 32);
+}
+
+// Uniform in [0, n) but for 2^-32.
+std::size_t random_below(M* m, std::size_t n) {
+  return static_cast<std::size_t>((uint64_t{random_number(m)} * n) >> 32);
+}
+
+bool may_proceed(const select_case& c) {
+  return c.chan != nullptr && (c.sends ? c.chan->may_send() : c.chan->may_recv());
+}
+
+chan_result try_locked(select_case& c, Waiter*& partner) {
+  const chan_result r =
+      c.sends ? try_send_locked(c.chan, c.elem, partner) : try_recv_locked(c.chan, c.elem, partner);
+  c.ok = r == chan_result::ok;
+  return r;
+}
+
+// One of those that seem ready, at random; select_timed_out: none does.
+std::size_t pick(M* m, const select_case* cases, std::size_t n) {
+  std::size_t ready = 0;
+  std::size_t last = select_timed_out;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (!may_proceed(cases[i])) continue;
+    ++ready;
+    last = i;
+  }
+  if (ready <= 1) return last;
+  // From now on a case may have become ready or not; the number is only where to begin.
+  std::size_t k = random_below(m, ready);
+  for (std::size_t i = 0; i < n; ++i) {
+    if (may_proceed(cases[i]) && k-- == 0) return i;
+  }
+  return last;
+}
+
+std::size_t try_some(M* m, select_case* cases, std::size_t n) {
+  for (;;) {
+    const std::size_t i = pick(m, cases, n);
+    if (i == select_timed_out) return i;
+    chan_core* c = cases[i].chan;
+    c->lock.lock();
+    Waiter* partner = nullptr;
+    const chan_result r = try_locked(cases[i], partner);
+    c->lock.unlock();
+    if (partner != nullptr) wake_list(m, partner);
+    if (r != chan_result::would_block) return i;
+  }
+}
+
+void sort_by_address(Select& s) {
+  std::size_t used = 0;
+  for (std::size_t i = 0; i < s.n; ++i) {
+    if (s.cases[i].chan != nullptr) s.entries[used++].order = static_cast<uint32_t>(i);
+  }
+  const auto less = [&s](const Entry& a, const Entry& b) {
+    return std::less<>()(s.cases[a.order].chan, s.cases[b.order].chan);
+  };
+  // Waiters are not in use yet, so entries may move about.
+  if (used <= cases_on_stack) {
+    for (std::size_t i = 1; i < used; ++i) {
+      const uint32_t order = s.entries[i].order;
+      std::size_t j = i;
+      for (; j > 0 && std::less<>()(s.cases[order].chan, s.locked(j - 1)); --j) {
+        s.entries[j].order = s.entries[j - 1].order;
+      }
+      s.entries[j].order = order;
+    }
+  } else {
+    std::sort(s.entries, s.entries + used, less);
+  }
+  for (std::size_t i = used; i < s.n; ++i) s.entries[i].order = UINT32_MAX;
+}
+
+std::size_t lockable(const Select& s) {
+  std::size_t used = 0;
+  while (used < s.n && s.entries[used].order != UINT32_MAX) ++used;
+  return used;
+}
+
+void lock_all(const Select& s, std::size_t used) {
+  for (std::size_t i = 0; i < used; ++i) {
+    chan_core* c = s.locked(i);
+    if (i == 0) {
+      c->lock.lock();
+    } else if (c != s.locked(i - 1)) {
+      c->lock.lock_another();
+    }
+  }
+}
+
+// Backwards, and the caller's frame is not touched after the last unlock: it may be gone then.
+void unlock_all(const Select& s, std::size_t used) {
+  for (std::size_t i = used; i-- > 1;) {
+    chan_core* c = s.locked(i);
+    if (c != s.locked(i - 1)) c->lock.unlock_another();
+  }
+  if (used != 0) s.locked(0)->lock.unlock();
+}
+
+struct Locked {
+  Select* select;
+  std::size_t used;
+};
+
+bool unlock_parked(G*, void* p) {
+  const auto* locked = static_cast<Locked*>(p);
+  unlock_all(*locked->select, locked->used);
+  return true;
+}
+
+// All are locked. One of the ready, done; or select_timed_out.
+std::size_t try_all_locked(M* m, Select& s, Waiter*& partner) {
+  for (;;) {
+    const std::size_t i = pick(m, s.cases, s.n);
+    if (i == select_timed_out) return i;
+    if (try_locked(s.cases[i], partner) != chan_result::would_block) return i;
+  }
+}
+
+std::size_t wait_for_one(M* m, Select& s, int64_t deadline_ns) {
+  sort_by_address(s);
+  Locked locked{&s, lockable(s)};
+  lock_all(s, locked.used);
+  Waiter* partner = nullptr;
+  if (const std::size_t i = try_all_locked(m, s, partner); i != select_timed_out) {
+    unlock_all(s, locked.used);
+    if (partner != nullptr) wake_list(m, partner);
+    return i;
+  }
+  Contest contest;
+  const Waiter self(m);
+  for (std::size_t i = 0; i < s.n; ++i) {
+    select_case& c = s.cases[i];
+    if (c.chan == nullptr) continue;
+    Waiter& w = s.entries[i].waiter;
+    w.g = self.g;
+    w.thread = self.thread;
+    w.counted = m == nullptr && deadline_ns == no_deadline;
+    w.elem = c.elem;
+    w.contest = &contest;
+    (c.sends ? c.chan->senders : c.chan->receivers).push_back(&w);
+  }
+  Waiter parked(m);
+  parked.contest = &contest;
+  const WaitReason reason = locked.used == 0 ? WaitReason::select_no_cases : WaitReason::select;
+  const bool woken = park_until(m, parked, reason, unlock_parked, &locked, deadline_ns);
+
+  lock_all(s, locked.used);
+  std::size_t winner = select_timed_out;
+  for (std::size_t i = 0; i < s.n; ++i) {
+    select_case& c = s.cases[i];
+    if (c.chan == nullptr) continue;
+    Waiter& w = s.entries[i].waiter;
+    if (woken && contest.winner.load(relaxed) == &w) {
+      winner = i;
+      c.ok = w.ok;
+    } else {
+      (c.sends ? c.chan->senders : c.chan->receivers).remove(&w);
+    }
+  }
+  unlock_all(s, locked.used);
+  return winner;
+}
+
+std::size_t run(select_case* cases, std::size_t n, Entry* many, int64_t deadline_ns) {
+  Inside inside;
+  const std::size_t i = try_some(inside.m(), cases, n);
+  if (i != select_timed_out || deadline_ns == 0) return i;
+  if (many != nullptr) {
+    Select s{cases, n, many};
+    return wait_for_one(inside.m(), s, deadline_ns);
+  }
+  union Few {  // only as many as there are cases come to life
+    Few() {}
+    Entry entries[cases_on_stack];
+  } few;
+  for (std::size_t k = 0; k < n; ++k) ::new (&few.entries[k]) Entry;
+  Select s{cases, n, few.entries};
+  return wait_for_one(inside.m(), s, deadline_ns);
+}
+
+}  // namespace
+
+std::size_t select_cases(select_case* cases, std::size_t n, std::int64_t deadline_ns) {
+  if (deadline_ns == 0) {
+    bool any = false;
+    for (std::size_t i = 0; i < n && !any; ++i) any = may_proceed(cases[i]);
+    if (!any) return select_timed_out;
+  }
+  std::unique_ptr<Entry[]> many;
+  if (n > cases_on_stack) many = std::make_unique<Entry[]>(n);
+  const std::size_t i = run(cases, n, many.get(), deadline_ns);
+  if (i != select_timed_out && cases[i].sends && !cases[i].ok) throw_send_on_closed();
+  return i;
+}
+
+}  // namespace gofer::detail
