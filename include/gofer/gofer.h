@@ -8,11 +8,15 @@
 #include <gofer/future.h>
 #include <gofer/go.h>
 #include <gofer/latch.h>
+#include <gofer/local.h>
 #include <gofer/mutex.h>
 #include <gofer/once.h>
+#include <gofer/pool.h>
+#include <gofer/rate_limiter.h>
 #include <gofer/rw_mutex.h>
 #include <gofer/select.h>
 #include <gofer/semaphore.h>
+#include <gofer/singleflight.h>
 #include <gofer/task_group.h>
 #include <gofer/timer.h>
 #include <gofer/wait_group.h>

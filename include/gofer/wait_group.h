@@ -6,15 +6,19 @@
 #pragma once
 
 #include <gofer/detail/config.h>
+#include <gofer/detail/deadline.h>
 #include <gofer/detail/spawn.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <type_traits>
 #include <utility>
 
 namespace gofer {
+
+class context;
 
 namespace internal {
 struct G;
@@ -41,8 +45,19 @@ class GOFER_API wait_group {
 
   /// Returns once the counter is zero.
   void wait() {
-    if (state_.load(std::memory_order_acquire) >= one) wait_slow();
+    if (state_.load(std::memory_order_acquire) >= one) wait_until(detail::no_deadline);
   }
+  /// False: the time was over before.
+  template <class Rep, class Period>
+  bool wait_for(std::chrono::duration<Rep, Period> d) {
+    return state_.load(std::memory_order_acquire) < one || wait_until(detail::deadline_after(d));
+  }
+  template <class Clock, class Duration>
+  bool wait_until(std::chrono::time_point<Clock, Duration> t) {
+    return state_.load(std::memory_order_acquire) < one || wait_until(detail::deadline_at(t));
+  }
+  /// False: the context was done before.
+  bool wait(const context& ctx);
 
   /// add(1), and a goroutine that calls f(args...) and, however it ends, done() once f and its
   /// arguments are destroyed.
@@ -56,10 +71,11 @@ class GOFER_API wait_group {
 
  private:
   // The counter is the upper half of the word, signed. Of the lower half, one bit says that
-  // somebody waits, and one locks the list of waiters.
+  // somebody waits, one locks the list of waiters.
   static constexpr std::uint64_t one = std::uint64_t{1} << 32;
   static constexpr std::uint64_t waiting = 1;
   static constexpr std::uint64_t locked = 2;
+  static constexpr std::uint64_t limited = 4;  // a waiter may give up
 
   struct done_at_end {
     wait_group* group;
@@ -84,7 +100,10 @@ class GOFER_API wait_group {
 
   static bool unlock(internal::G* g, void* group);
   void add_slow(std::uint64_t now);
-  void wait_slow();
+  void wake_limited(internal::Waiter*& list);
+  bool wait_until(std::int64_t deadline_ns);
+  bool wait_limited(const void* limit);
+  void remove(internal::Waiter& w);
 
   std::atomic<std::uint64_t> state_{0};
   std::atomic<internal::Waiter*> waiters_{nullptr};  // the newest; meaningful with `waiting`

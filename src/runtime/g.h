@@ -21,6 +21,7 @@
 
 namespace gofer::internal {
 
+struct LocalTable;  // sync/local.h
 struct M;
 struct P;
 
@@ -73,7 +74,8 @@ struct alignas(64) StackHead {
   ExceptionState exceptions;
   atomic<M*> m{nullptr};  // the M that runs it
   M* locked_m = nullptr;  // the only M that may run it: lock_os_thread, or tied (retake.cc)
-  int32_t locks = 0;      // calls of lock_os_thread to be undone
+  LocalTable* locals = nullptr;
+  int32_t locks = 0;  // calls of lock_os_thread to be undone
   WaitReason wait_reason = WaitReason::none;
   bool tied = false;   // locked_m is not the user's doing
   bool exits = false;  // goexit() unwinds it

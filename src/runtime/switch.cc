@@ -12,6 +12,8 @@
 #include <cstdlib>
 #include <new>
 
+#include "sync/local.h"
+
 namespace gofer::internal {
 namespace {
 
@@ -166,6 +168,9 @@ void finish_goroutine() {
   if (sched.forked.load(relaxed)) [[unlikely]]
     _exit(0);
   G* g = current_m()->curg;
+  if (g->head->locals != nullptr) {
+    destroy_locals(g->head->locals);  // may block, and move the goroutine
+  }
   if (g->name != nullptr) {
     std::free(g->name);
     g->name = nullptr;

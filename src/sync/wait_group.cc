@@ -6,6 +6,10 @@
 // again; with that step the list is his, since nobody may touch it without `locked`, and the next
 // waiter that finds `waiting` clear starts a new one.
 //
+// A waiter with a time limit or a context may leave the list before that. While there is one
+// (`limited`), who wakes keeps `locked` until every waiter is claimed, so that none goes away under
+// its hands.
+//
 // Memory order: the list is written between the locking (acquire) and the unlocking (release) step,
 // and read after a step that acquires; done() releases what its caller did, and a waiter acquires
 // it by the scheduler's hand-over or by its own read of the zero.
@@ -20,6 +24,7 @@
 #include "runtime/panic.h"
 #include "runtime/sched.h"
 #include "runtime/waiter.h"
+#include "sync/limit.h"
 
 namespace gofer {
 
@@ -64,6 +69,14 @@ void wait_group::add_slow(std::uint64_t now) {
       now = state_.load(std::memory_order_acquire);
       continue;
     }
+    if ((now & limited) != 0) {
+      if (!state_.compare_exchange_weak(now, now | locked, std::memory_order_acq_rel,
+                                        std::memory_order_acquire)) {
+        continue;
+      }
+      wake_limited(list);
+      break;
+    }
     list = waiters_.load(std::memory_order_relaxed);
     if (state_.compare_exchange_weak(now, now & ~waiting, std::memory_order_acq_rel,
                                      std::memory_order_acquire)) {
@@ -73,20 +86,52 @@ void wait_group::add_slow(std::uint64_t now) {
   wake_list(inside.m(), reversed(list));
 }
 
+// Locked. Some of the waiters may have given up: they come for the lock, and take themselves out of
+// the list that they are no longer on.
+void wait_group::wake_limited(Waiter*& list) {
+  Waiter* all = waiters_.load(std::memory_order_relaxed);
+  list = nullptr;
+  Waiter** end = &list;
+  for (Waiter* w = all; w != nullptr;) {
+    Waiter* next = w->next;
+    if (claim(w)) {
+      *end = w;
+      end = &w->next;
+    }
+    w = next;
+  }
+  *end = nullptr;
+  state_.fetch_and(~(locked | waiting | limited), std::memory_order_acq_rel);
+}
+
 bool wait_group::unlock(G*, void* group) {
   static_cast<wait_group*>(group)->state_.fetch_and(~locked, std::memory_order_release);
   return true;
 }
 
-void wait_group::wait_slow() {
+bool wait_group::wait_until(std::int64_t deadline_ns) {
+  const WaitLimit limit{deadline_ns, nullptr};
+  return wait_limited(&limit);
+}
+
+bool wait_group::wait(const context& ctx) {
+  if (state_.load(std::memory_order_acquire) < one) return true;
+  const WaitLimit limit = until_done(ctx);
+  return wait_limited(&limit);
+}
+
+bool wait_group::wait_limited(const void* limit_of_wait) {
+  const WaitLimit& limit = *static_cast<const WaitLimit*>(limit_of_wait);
+  if (limit.now()) return state_.load(std::memory_order_acquire) < one;
+  const std::uint64_t bits = limit.none() ? waiting | locked : waiting | locked | limited;
   Inside inside;
   std::uint64_t now = state_.load(std::memory_order_acquire);
   for (int tries = 0;;) {
-    if (now < one) return;
+    if (now < one) return true;
     if ((now & locked) != 0) {
       back_off(tries);
       now = state_.load(std::memory_order_acquire);
-    } else if (state_.compare_exchange_weak(now, now | waiting | locked, std::memory_order_acq_rel,
+    } else if (state_.compare_exchange_weak(now, now | bits, std::memory_order_acq_rel,
                                             std::memory_order_acquire)) {
       break;
     }
@@ -94,7 +139,27 @@ void wait_group::wait_slow() {
   Waiter w(inside.m());
   w.next = (now & waiting) != 0 ? waiters_.load(std::memory_order_relaxed) : nullptr;
   waiters_.store(&w, std::memory_order_relaxed);
-  park_waiter(inside.m(), w, WaitReason::wait_group_wait, unlock, this);
+  if (park_limited(inside.m(), w, WaitReason::wait_group_wait, unlock, this, limit)) return true;
+  remove(w);
+  return false;
+}
+
+// The waiter has given up, and is perhaps still on the list.
+void wait_group::remove(Waiter& w) {
+  const std::uint64_t now = lock_busy(state_, locked);
+  bool empty = false;
+  if ((now & waiting) != 0) {
+    Waiter* first = waiters_.load(std::memory_order_relaxed);
+    if (first == &w) {
+      waiters_.store(w.next, std::memory_order_relaxed);
+      empty = w.next == nullptr;
+    } else {
+      for (Waiter* at = first; at != nullptr; at = at->next) {
+        if (at->next == &w) at->next = w.next;
+      }
+    }
+  }
+  state_.fetch_and(empty ? ~(locked | waiting | limited) : ~locked, std::memory_order_release);
 }
 
 }  // namespace gofer

@@ -1,0 +1,58 @@
+// local: a variable of which every goroutine has its own, as thread_local is for threads.
+//
+//   static gofer::local<std::string> user;
+//   *user = "gopher";
+//
+// A thread_local belongs to the thread, and a goroutine may go on in another one after any call
+// that blocks: this is what to use instead. An ordinary thread has its own, too.
+#pragma once
+
+#include <gofer/detail/config.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+
+namespace gofer {
+
+namespace detail {
+
+GOFER_API std::uint64_t local_new_id() noexcept;
+/// The caller's object for an id, or nullptr.
+GOFER_API void* local_find(std::uint64_t id) noexcept;
+/// Makes it the caller's; destroyed when the goroutine or thread ends, the newest first. Throws
+/// std::bad_alloc, and does not own the object then.
+GOFER_API void local_add(std::uint64_t id, void* object, void (*destroy)(void*));
+
+}  // namespace detail
+
+/// To be defined at namespace scope or static; a value outlives its `local` if the goroutine does.
+template <class T>
+class local {
+ public:
+  /// Values start as T().
+  local() = default;
+  /// Values start as what `make` returns, in the goroutine that asks for the first time.
+  explicit local(std::function<T()> make) : make_(std::move(make)) {}
+  local(const local&) = delete;
+  local& operator=(const local&) = delete;
+
+  /// The calling goroutine's value, made on first use. The reference is good until it ends.
+  T& get() {
+    if (void* found = detail::local_find(id_); found != nullptr) return *static_cast<T*>(found);
+    auto fresh = make_ ? std::unique_ptr<T>(new T(make_())) : std::make_unique<T>();
+    detail::local_add(id_, fresh.get(), [](void* p) { delete static_cast<T*>(p); });
+    return *fresh.release();
+  }
+  T& operator*() { return get(); }
+  T* operator->() { return &get(); }
+  /// The value if the goroutine has one already.
+  T* peek() { return static_cast<T*>(detail::local_find(id_)); }
+
+ private:
+  const std::uint64_t id_ = detail::local_new_id();
+  std::function<T()> make_;
+};
+
+}  // namespace gofer

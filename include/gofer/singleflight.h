@@ -1,0 +1,79 @@
+// singleflight: many ask for the same thing at the same time, one fetches it.
+#pragma once
+
+#include <gofer/future.h>
+#include <gofer/mutex.h>
+
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+namespace gofer {
+
+/// Calls with one key that overlap in time share one execution and its result, which T must be
+/// copyable for.
+template <class Key, class T, class Compare = std::less<Key>>
+class singleflight {
+ public:
+  /// f() of the first caller, for everybody who asks until it is over. An exception goes to all.
+  template <class F>
+  T run(const Key& key, F&& f) {
+    std::unique_lock lock(mutex_);
+    if (auto found = flights_.find(key); found != flights_.end()) {
+      const std::shared_ptr<flight> other = found->second;
+      lock.unlock();
+      other->landed.recv();
+      if (other->error) std::rethrow_exception(other->error);
+      return *other->value;
+    }
+    const auto mine = std::make_shared<flight>();
+    const auto place = flights_.emplace(key, mine).first;
+    lock.unlock();
+    struct landing {  // goexit() lands too
+      singleflight* self;
+      flight* it;
+      typename std::map<Key, std::shared_ptr<flight>, Compare>::iterator place;
+      ~landing() {
+        {
+          std::lock_guard guard(self->mutex_);
+          if (it->listed) self->flights_.erase(place);
+        }
+        if (!it->value && !it->error) {
+          it->error = std::make_exception_ptr(std::future_error(std::future_errc::broken_promise));
+        }
+        it->landed.close();
+      }
+    } at_end{this, mine.get(), place};
+    try {
+      mine->value.emplace(std::invoke(std::forward<F>(f)));
+    } catch (...) {
+      if (detail::goroutine_exits()) throw;
+      mine->error = std::current_exception();
+      throw;
+    }
+    return *mine->value;
+  }
+  /// The next call with this key does not join the one that is under way.
+  void forget(const Key& key) {
+    std::lock_guard guard(mutex_);
+    if (auto found = flights_.find(key); found != flights_.end()) {
+      found->second->listed = false;
+      flights_.erase(found);
+    }
+  }
+
+ private:
+  struct flight {
+    chan<std::monostate> landed{0};
+    std::optional<T> value;
+    std::exception_ptr error;
+    bool listed = true;
+  };
+  mutex mutex_;
+  std::map<Key, std::shared_ptr<flight>, Compare> flights_;
+};
+
+}  // namespace gofer
