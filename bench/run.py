@@ -57,6 +57,15 @@ ROWS = [
     # fork and join
     Row("fib", "fib", {1: 0.30, 2: 0.30}),
     Row("quicksort", "quicksort", {1: 0.90, 2: 0.90}),
+    # channels and select
+    Row("ping_pong", "ping_pong", {1: 0.25, 2: 0.30}),
+    Row("chan_128_1_to_1", "chan_128_1_to_1", {1: 0.40, 2: 0.40}),
+    Row("chan_128_4_to_4", "chan_128_4_to_4", {1: 0.50, 2: 0.60}),
+    Row("chan_0_4_to_4", "chan_0_4_to_4", {1: 0.35, 2: 0.45}),
+    Row("select_4_0", "select_4_0", {1: 0.35, 2: 0.35}),
+    Row("select_4_128", "select_4_128", {1: 0.35, 2: 0.35}),
+    Row("select_default_1", "select_default_1", {1: 1.0}),
+    Row("select_default_4", "select_default_4", {1: 0.35}),
     # parked goroutines, each
     Row("parked_100k_rss", "parked_100k", {2: None}),
     Row("parked_100k_pte", "parked_100k", {2: None}),
