@@ -2,7 +2,17 @@
 #pragma once
 
 #include <gofer/chan.h>
+#include <gofer/cond.h>
+#include <gofer/context.h>
 #include <gofer/debug.h>
+#include <gofer/future.h>
 #include <gofer/go.h>
+#include <gofer/latch.h>
+#include <gofer/mutex.h>
+#include <gofer/once.h>
+#include <gofer/rw_mutex.h>
 #include <gofer/select.h>
+#include <gofer/semaphore.h>
+#include <gofer/task_group.h>
+#include <gofer/timer.h>
 #include <gofer/wait_group.h>

@@ -5,6 +5,7 @@
 // nor merge; nothing else in the library keeps thread-local state across a switch.
 #pragma once
 
+#include "runtime/assert.h"
 #include "runtime/atomic.h"
 #include "runtime/m.h"
 
@@ -38,6 +39,7 @@ void enter_slow(M* m);
 inline M* enter() {
   M* m = current_m();
   if (m == nullptr) return nullptr;
+  GOFER_ASSERT(m->in_runtime.load(relaxed) == 0);  // the gate does not count
   m->in_runtime.store(1, relaxed);
   compiler_barrier();  // the processor's part of this fence is the taker's membarrier
   if (m->p->word.load(acquire) != m->p_word) [[unlikely]]

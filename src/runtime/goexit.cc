@@ -48,6 +48,11 @@ _Unwind_Reason_Code stop(int, _Unwind_Action actions, _Unwind_Exception_Class,
 }  // namespace
 }  // namespace internal
 
+bool detail::goroutine_exits() noexcept {
+  const internal::M* m = internal::current_m();
+  return m != nullptr && m->curg != nullptr && m->curg->head->exits;
+}
+
 void goexit() {
   using namespace internal;
   M* m = current_m();

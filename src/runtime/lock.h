@@ -20,12 +20,13 @@ namespace gofer::internal {
 /// A thread may take a lock only if it holds none of the same or a greater rank.
 enum class LockRank : uint8_t {
   world = 1,      // stopping the world, and gomaxprocs
-  primitive = 2,  // a primitive's own
-  timers = 3,     // a P's timers
-  taking = 4,     // taking Ps from Ms
-  sched = 5,      // the scheduler's global state
-  records = 6,    // global list of free goroutine records
-  stacks = 7,     // global stack pools
+  timer = 2,      // a user's timer
+  primitive = 3,  // a primitive's own
+  timers = 4,     // a P's timers
+  taking = 5,     // taking Ps from Ms
+  sched = 6,      // the scheduler's global state
+  records = 7,    // global list of free goroutine records
+  stacks = 8,     // global stack pools
 };
 
 void lock_slow(std::atomic<uint32_t>& word);

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "runtime/queues.h"
+#include "runtime/spawn.h"
 
 namespace gofer::detail {
 
@@ -13,15 +14,19 @@ using namespace internal;
 
 namespace {
 
+G* take_record_of(P* p) {
+  G* g = p->free_gs.pop();
+  if (g == nullptr && refill_free_gs(p->free_gs)) g = p->free_gs.pop();
+  return g;
+}
+
 G* take_record() {
   M* m = enter();
   if (m == nullptr) {
     ensure_started();
     return take_free_g();
   }
-  P* p = m->p;
-  G* g = p->free_gs.pop();
-  if (g == nullptr && refill_free_gs(p->free_gs)) g = p->free_gs.pop();
+  G* g = take_record_of(m->p);
   leave(m);
   return g;
 }
@@ -58,14 +63,30 @@ bool apply(G* g, const go_options& options) {
   return true;
 }
 
+void make_runnable(P* p, G* g) {
+  if (p->next_id == p->last_id) {
+    p->next_id = sched.last_id.fetch_add(id_batch, relaxed) + 1;
+    p->last_id = p->next_id + id_batch;
+  }
+  g->id = p->next_id++;
+  bump(p->live, int64_t{1});
+  set_status(g, GStatus::idle, GStatus::runnable);
+  put_local(p, g, true);
+  wake_p();
+}
+
+void prepare_record(G* g) {
+  set_status(g, GStatus::dead, GStatus::idle);
+  g->stack_class = default_stack_class();
+  g->is_main = false;
+}
+
 }  // namespace
 
 void* new_goroutine(const go_options* options) {
   G* g = take_record();
   if (g == nullptr) throw std::bad_alloc();
-  set_status(g, GStatus::dead, GStatus::idle);
-  g->stack_class = default_stack_class();
-  g->is_main = false;
+  prepare_record(g);
   if (options != nullptr && !apply(g, *options)) {
     give_back_record(g);
     throw std::bad_alloc();
@@ -100,17 +121,8 @@ void start_goroutine(void* closure, void (*entry)(void*)) noexcept {
     wake_p();
     return;
   }
-  P* p = m->p;
-  if (p->next_id == p->last_id) {
-    p->next_id = sched.last_id.fetch_add(id_batch, relaxed) + 1;
-    p->last_id = p->next_id + id_batch;
-  }
-  g->id = p->next_id++;
   g->parent_id = m->curg->id;
-  bump(p->live, int64_t{1});
-  set_status(g, GStatus::idle, GStatus::runnable);
-  put_local(p, g, true);
-  wake_p();
+  make_runnable(m->p, g);
   leave(m);
 }
 
@@ -137,3 +149,19 @@ void run_main(void (*entry)(void*), void* arg) {
 }
 
 }  // namespace gofer::detail
+
+namespace gofer::internal {
+
+bool start_from_scheduler(M* m, void (*entry)(void*), void* arg) {
+  G* g = detail::take_record_of(m->p);
+  if (g == nullptr) return false;
+  detail::prepare_record(g);
+  ::new (g->closure)(void*)(arg);
+  g->entry = entry;
+  g->create_pc = 0;
+  g->parent_id = 0;
+  detail::make_runnable(m->p, g);
+  return true;
+}
+
+}  // namespace gofer::internal

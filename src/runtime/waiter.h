@@ -15,6 +15,8 @@
 // parking commit for `parked`; who comes second knows of the other and does the rest.
 #pragma once
 
+#include <gofer/detail/wait_queue.h>
+
 #include <cstdint>
 #include <limits>
 
@@ -50,7 +52,7 @@ struct Waiter {
   bool queued = false;
   bool ok = false;       // what the waker says
   bool counted = false;  // in sched.parked_threads
-  uint32_t amount = 0;   // for primitives that count
+  int64_t amount = 0;    // for primitives that count
 
   /// Stands for the caller: its goroutine (inside), or its thread (m == nullptr).
   explicit Waiter(M* m) {
@@ -70,64 +72,54 @@ inline bool claim(Waiter* w) {
   return w->contest->winner.compare_exchange_strong(nobody, w, acq_rel, relaxed);
 }
 
-/// Waiters in the order of their coming.
-class WaitQueue {
- public:
-  bool empty() const { return head_.load(relaxed) == nullptr; }
-  Waiter* front() const { return head_.load(relaxed); }
-
-  void push_back(Waiter* w) {
-    w->queued = true;
-    w->next = nullptr;
-    w->prev = tail_;
-    if (tail_ != nullptr) {
-      tail_->next = w;
-    } else {
-      head_.store(w, relaxed);
-    }
-    tail_ = w;
-  }
-  void push_front(Waiter* w) {
-    Waiter* first = front();
-    w->queued = true;
-    w->prev = nullptr;
-    w->next = first;
-    if (first != nullptr) {
-      first->prev = w;
-    } else {
-      tail_ = w;
-    }
+inline void WaitQueue::push_back(Waiter* w) {
+  w->queued = true;
+  w->next = nullptr;
+  w->prev = tail_;
+  if (tail_ != nullptr) {
+    tail_->next = w;
+  } else {
     head_.store(w, relaxed);
   }
-  /// Nothing happens if w is in the queue no more.
-  void remove(Waiter* w) {
-    if (!w->queued) return;
-    w->queued = false;
-    if (w->prev != nullptr) {
-      w->prev->next = w->next;
-    } else {
-      head_.store(w->next, relaxed);
-    }
-    if (w->next != nullptr) {
-      w->next->prev = w->prev;
-    } else {
-      tail_ = w->prev;
-    }
-    w->next = nullptr;
-  }
-  /// The oldest whose wait the caller may end; those that were ended by others are dropped.
-  Waiter* pop_claimed() {
-    while (Waiter* w = front()) {
-      remove(w);
-      if (claim(w)) return w;
-    }
-    return nullptr;
-  }
+  tail_ = w;
+}
 
- private:
-  atomic<Waiter*> head_{nullptr};  // atomic for who looks without the lock
-  Waiter* tail_ = nullptr;
-};
+inline void WaitQueue::push_front(Waiter* w) {
+  Waiter* first = front();
+  w->queued = true;
+  w->prev = nullptr;
+  w->next = first;
+  if (first != nullptr) {
+    first->prev = w;
+  } else {
+    tail_ = w;
+  }
+  head_.store(w, relaxed);
+}
+
+inline void WaitQueue::remove(Waiter* w) {
+  if (!w->queued) return;
+  w->queued = false;
+  if (w->prev != nullptr) {
+    w->prev->next = w->next;
+  } else {
+    head_.store(w->next, relaxed);
+  }
+  if (w->next != nullptr) {
+    w->next->prev = w->prev;
+  } else {
+    tail_ = w->prev;
+  }
+  w->next = nullptr;
+}
+
+inline Waiter* WaitQueue::pop_claimed() {
+  while (Waiter* w = front()) {
+    remove(w);
+    if (claim(w)) return w;
+  }
+  return nullptr;
+}
 
 using UnlockFn = bool (*)(G* g, void* arg);
 

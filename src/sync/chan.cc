@@ -152,7 +152,10 @@ chan_result chan_send(chan_core* c, void* value, std::int64_t deadline_ns) {
   if (c == nullptr) return wait_on_nil(WaitReason::chan_send_nil, deadline_ns);
   if (deadline_ns == 0 && !c->may_send()) return chan_result::would_block;
   Inside inside;
-  M* m = inside.m();
+  return send_inside(inside.m(), c, value, deadline_ns);
+}
+
+chan_result send_inside(M* m, chan_core* c, void* value, int64_t deadline_ns) {
   c->lock.lock();
   Waiter* partner = nullptr;
   const chan_result r = try_send_locked(c, value, partner);
@@ -193,6 +196,13 @@ void chan_give_back(chan_core* c, void* node) noexcept {
   }
   c->lock.unlock();
   if (w != nullptr) wake_list(inside.m(), w);
+}
+
+void drop_trivial(chan_core* c) {
+  c->lock.lock();
+  c->first = 0;
+  c->count.store(0, release);
+  c->lock.unlock();
 }
 
 bool chan_close(chan_core* c) {

@@ -76,4 +76,8 @@ struct alignas(64) chan_core {
 chan_result try_send_locked(chan_core* c, void* value, internal::Waiter*& partner);
 chan_result try_recv_locked(chan_core* c, void* place, internal::Waiter*& partner);
 
+/// chan_send and the end of chan_clear for a caller that is inside; the elements are trivial.
+chan_result send_inside(internal::M* m, chan_core* c, void* value, int64_t deadline_ns);
+void drop_trivial(chan_core* c);
+
 }  // namespace gofer::detail

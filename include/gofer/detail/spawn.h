@@ -39,6 +39,9 @@ GOFER_API void discard_goroutine(void* closure) noexcept;
 /// Makes the goroutine runnable; `entry(closure)` is its whole life.
 GOFER_API void start_goroutine(void* closure, void (*entry)(void*)) noexcept;
 
+/// The calling goroutine is being unwound by goexit(): a catch (...) must rethrow.
+GOFER_API bool goroutine_exits() noexcept;
+
 template <class F, class... Args>
 struct bound {
   F f;

@@ -1,0 +1,92 @@
+// cond: waiting for something to become true, under a lock.
+//
+//   std::unique_lock lock(m);
+//   ready.wait(lock, [&] { return !queue.empty(); });
+#pragma once
+
+#include <gofer/detail/config.h>
+#include <gofer/detail/deadline.h>
+#include <gofer/detail/wait_queue.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+namespace gofer {
+
+class context;
+
+/// Go's sync.Cond with any Lockable, std::unique_lock<gofer::mutex> above all. There are no
+/// spurious wake-ups, and signals go to the waiters in the order of their coming.
+class GOFER_API cond {
+ public:
+  constexpr cond() noexcept = default;
+  cond(const cond&) = delete;
+  cond& operator=(const cond&) = delete;
+
+  /// Releases the lock, waits for a signal or a broadcast that comes after this call began, and
+  /// locks again.
+  template <class Lock>
+  void wait(Lock& lock) {
+    wait_with(lock, detail::no_deadline);
+  }
+  template <class Lock, class Predicate>
+  void wait(Lock& lock, Predicate is_true) {
+    while (!is_true()) wait(lock);
+  }
+  /// False: the time was over without a signal.
+  template <class Lock, class Rep, class Period>
+  bool wait_for(Lock& lock, std::chrono::duration<Rep, Period> d) {
+    return wait_with(lock, detail::deadline_after(d));
+  }
+  template <class Lock, class Clock, class Duration>
+  bool wait_until(Lock& lock, std::chrono::time_point<Clock, Duration> t) {
+    return wait_with(lock, detail::deadline_at(t));
+  }
+  /// What the predicate says at the end.
+  template <class Lock, class Rep, class Period, class Predicate>
+  bool wait_for(Lock& lock, std::chrono::duration<Rep, Period> d, Predicate is_true) {
+    const std::int64_t deadline = detail::deadline_after(d);
+    while (!is_true()) {
+      if (!wait_with(lock, deadline)) return is_true();
+    }
+    return true;
+  }
+  /// False: the context was done first.
+  template <class Lock>
+  bool wait(const context& ctx, Lock& lock) {
+    unlocked u(lock);
+    return wait_unlocked(u, ctx);
+  }
+
+  /// Wakes who has waited longest, if anybody waits.
+  void signal();
+  /// Wakes all who wait.
+  void broadcast();
+
+ private:
+  // The lock as the library sees it; locked again at the end, whatever happens.
+  struct GOFER_API unlocked {
+    template <class Lock>
+    explicit unlocked(Lock& l)
+        : lock(&l),
+          release([](void* p) { static_cast<Lock*>(p)->unlock(); }),
+          take([](void* p) { static_cast<Lock*>(p)->lock(); }) {}
+    void* lock;
+    void (*release)(void*);
+    void (*take)(void*);
+  };
+  template <class Lock>
+  bool wait_with(Lock& lock, std::int64_t deadline_ns) {
+    unlocked u(lock);
+    return wait_unlocked(u, deadline_ns);
+  }
+  bool wait_unlocked(const unlocked& u, std::int64_t deadline_ns);
+  bool wait_unlocked(const unlocked& u, const context& ctx);
+  bool wait_limited(const unlocked& u, const void* limit);
+
+  std::atomic<std::uint32_t> lock_{0};
+  internal::WaitQueue queue_;
+};
+
+}  // namespace gofer

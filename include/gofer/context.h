@@ -1,0 +1,144 @@
+// context: a request's deadline, its cancellation and its values, handed from call to call.
+//
+//   auto [ctx, cancel] = gofer::with_timeout(gofer::background(), 2s);
+//   if (auto row = rows.recv(ctx)) use(*row);
+//   else if (ctx.err()) ...                       // std::errc::timed_out or operation_canceled
+//
+// A context is an immutable handle. Cancelling it cancels every context that was derived from it,
+// and ends every call that waits with it.
+#pragma once
+
+#include <gofer/chan.h>
+#include <gofer/detail/config.h>
+#include <gofer/detail/deadline.h>
+#include <gofer/select.h>
+
+#include <any>
+#include <chrono>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <system_error>
+#include <utility>
+#include <variant>
+
+namespace gofer {
+
+namespace detail {
+struct context_state;
+}
+
+/// What a value is found by: an object at namespace scope, whose address is the key.
+///   inline constexpr gofer::context_key<std::string> user;
+template <class T>
+class context_key {
+ public:
+  constexpr context_key() = default;
+  context_key(const context_key&) = delete;
+};
+
+class GOFER_API context {
+ public:
+  /// The empty context: never done.
+  context() = default;
+
+  /// Closed when the context is done; the nil channel if that never happens.
+  recv_chan<std::monostate> done() const;
+  /// Empty while it is not done; then std::errc::operation_canceled, or timed_out for a deadline.
+  std::error_code err() const;
+  /// Why it was cancelled: what was given to the cancel function, else err() as a
+  /// std::system_error; nullptr while it is not done.
+  std::exception_ptr cause() const;
+  std::optional<std::chrono::steady_clock::time_point> deadline() const;
+  /// The value for a key, from here or the nearest context above; nullptr: there is none.
+  template <class T>
+  const T* value(const context_key<T>& key) const {
+    return std::any_cast<T>(find(&key));
+  }
+  /// A token that is stopped when the context is done.
+  std::stop_token stop_token() const;
+
+ private:
+  friend struct detail::context_state;
+  explicit context(std::shared_ptr<detail::context_state> state) : state_(std::move(state)) {}
+  const std::any* find(const void* key) const;
+  std::shared_ptr<detail::context_state> state_;
+};
+
+/// Cancels the context it came with; may be called any number of times, by anyone. The first one
+/// counts.
+class GOFER_API cancel_func {
+ public:
+  cancel_func() = default;
+  void operator()() const { (*this)(nullptr); }
+  /// With a reason, for context::cause().
+  void operator()(std::exception_ptr cause) const;
+
+ private:
+  friend struct detail::context_state;
+  explicit cancel_func(std::shared_ptr<detail::context_state> state) : state_(std::move(state)) {}
+  std::shared_ptr<detail::context_state> state_;
+};
+
+/// The root: no deadline, no values, never done.
+inline context background() { return {}; }
+
+struct cancellable {
+  context ctx;
+  cancel_func cancel;
+};
+
+GOFER_API cancellable with_cancel(const context& parent);
+
+namespace detail {
+GOFER_API cancellable with_deadline_ns(const context& parent, std::int64_t deadline_ns);
+GOFER_API context with_any(const context& parent, const void* key, std::any value);
+}  // namespace detail
+
+/// Done at that time at the latest; a parent's earlier deadline stays.
+template <class Clock, class Duration>
+cancellable with_deadline(const context& parent, std::chrono::time_point<Clock, Duration> t) {
+  return detail::with_deadline_ns(parent, detail::deadline_at(t));
+}
+template <class Rep, class Period>
+cancellable with_timeout(const context& parent, std::chrono::duration<Rep, Period> d) {
+  return detail::with_deadline_ns(parent, detail::deadline_after(d));
+}
+
+template <class T>
+context with_value(const context& parent, const context_key<T>& key,
+                   std::type_identity_t<T> value) {
+  return detail::with_any(parent, &key, std::any(std::move(value)));
+}
+
+/// The parent's values without its end.
+GOFER_API context without_cancel(const context& parent);
+
+/// Cancelled with the parent, and when the token is stopped.
+GOFER_API context with_stop_token(const context& parent, std::stop_token token);
+
+/// Calls f in a goroutine of its own once ctx is done. The result takes that back: true if f will
+/// not be called.
+GOFER_API std::function<bool()> after_func(const context& ctx, std::function<void()> f);
+
+template <class Self, class T>
+std::optional<T> detail::recv_side<Self, T>::recv(const context& ctx) const {
+  const recv_chan<std::monostate> done = ctx.done();
+  if (done.closed()) return std::nullopt;
+  std::optional<T> value;
+  const Self& self = static_cast<const Self&>(*this);
+  select(on_recv(self, value), on_recv(done));
+  return value;
+}
+
+template <class Self, class T>
+bool detail::send_side<Self, T>::send(const context& ctx, T value) const {
+  const recv_chan<std::monostate> done = ctx.done();
+  if (done.closed()) return false;
+  const Self& self = static_cast<const Self&>(*this);
+  return select(on_send(self, std::move(value)), on_recv(done)) == 0;
+}
+
+}  // namespace gofer

@@ -1,0 +1,74 @@
+// mutex: mutual exclusion of goroutines and threads; std::lock_guard and std::unique_lock take it.
+#pragma once
+
+#include <gofer/detail/config.h>
+#include <gofer/detail/deadline.h>
+#include <gofer/detail/wait_queue.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+namespace gofer {
+
+class context;
+
+/// A lock that parks the goroutine, never its thread. It is not tied to who locked it: another
+/// goroutine or thread may unlock it, as in Go. Who waits for more than 1 ms gets it next (Go's
+/// starvation mode); until then it goes to who comes at the right moment, which is faster.
+///
+/// Lockable and TimedLockable. May be destroyed once nobody holds it or waits for it, even while
+/// the last unlock() is still returning.
+class GOFER_API mutex {
+ public:
+  constexpr mutex() noexcept = default;
+  mutex(const mutex&) = delete;
+  mutex& operator=(const mutex&) = delete;
+
+  void lock() {
+    if (!try_lock()) lock_slow();
+  }
+  bool try_lock() noexcept {
+    std::uint32_t free = 0;
+    return state_.compare_exchange_strong(free, locked, std::memory_order_acquire,
+                                          std::memory_order_relaxed);
+  }
+  template <class Rep, class Period>
+  bool try_lock_for(std::chrono::duration<Rep, Period> d) {
+    return try_lock() || lock_until(detail::deadline_after(d));
+  }
+  template <class Clock, class Duration>
+  bool try_lock_until(std::chrono::time_point<Clock, Duration> t) {
+    return try_lock() || lock_until(detail::deadline_at(t));
+  }
+  /// False: the context was done first.
+  bool lock(const context& ctx);
+
+  /// Of a mutex that is not locked: a fatal error ("sync: unlock of unlocked mutex").
+  void unlock() {
+    std::uint32_t expected = locked;
+    if (!state_.compare_exchange_strong(expected, 0, std::memory_order_release,
+                                        std::memory_order_relaxed)) {
+      unlock_slow();
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t locked = 1;
+  static constexpr std::uint32_t busy = 2;       // the queue is being changed
+  static constexpr std::uint32_t waiters = 4;    // the queue is not empty
+  static constexpr std::uint32_t woken = 8;      // a waiter was woken and has yet to try
+  static constexpr std::uint32_t starving = 16;  // the next unlock hands the mutex over
+
+  void lock_slow();
+  bool lock_until(std::int64_t deadline_ns);
+  bool acquire(const void* limit);
+  bool spin();
+  void unlock_slow();
+  static bool unbusy(internal::G* g, void* self);
+
+  std::atomic<std::uint32_t> state_{0};
+  internal::WaitQueue queue_;
+};
+
+}  // namespace gofer

@@ -1,0 +1,106 @@
+// rw_mutex: many readers or one writer; std::shared_lock and std::unique_lock take it.
+#pragma once
+
+#include <gofer/detail/config.h>
+#include <gofer/detail/deadline.h>
+#include <gofer/detail/wait_queue.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+namespace gofer {
+
+class context;
+
+/// As in Go, a writer that waits keeps new readers out, and the readers that have gathered behind a
+/// writer all come before the next one: neither side starves. A reader must therefore not lock it
+/// for reading again while it holds it. SharedTimedLockable.
+class GOFER_API rw_mutex {
+ public:
+  constexpr rw_mutex() noexcept = default;
+  rw_mutex(const rw_mutex&) = delete;
+  rw_mutex& operator=(const rw_mutex&) = delete;
+
+  void lock() {
+    if (!try_lock()) lock_until(detail::no_deadline);
+  }
+  bool try_lock() noexcept {
+    std::uint64_t free = 0;
+    return state_.compare_exchange_strong(free, writer, std::memory_order_acquire,
+                                          std::memory_order_relaxed);
+  }
+  template <class Rep, class Period>
+  bool try_lock_for(std::chrono::duration<Rep, Period> d) {
+    return try_lock() || lock_until(detail::deadline_after(d));
+  }
+  template <class Clock, class Duration>
+  bool try_lock_until(std::chrono::time_point<Clock, Duration> t) {
+    return try_lock() || lock_until(detail::deadline_at(t));
+  }
+  /// False: the context was done first.
+  bool lock(const context& ctx);
+  /// "sync: Unlock of unlocked RWMutex" is a fatal error.
+  void unlock() {
+    std::uint64_t expected = writer;
+    if (!state_.compare_exchange_strong(expected, 0, std::memory_order_release,
+                                        std::memory_order_relaxed)) {
+      unlock_slow();
+    }
+  }
+
+  void lock_shared() {
+    if (!try_lock_shared()) lock_shared_until(detail::no_deadline);
+  }
+  bool try_lock_shared() noexcept {
+    std::uint64_t now = state_.load(std::memory_order_relaxed);
+    while ((now & (writer | busy | writers)) == 0) {
+      if (state_.compare_exchange_weak(now, now + reader, std::memory_order_acquire,
+                                       std::memory_order_relaxed)) {
+        return true;
+      }
+    }
+    return false;
+  }
+  template <class Rep, class Period>
+  bool try_lock_shared_for(std::chrono::duration<Rep, Period> d) {
+    return try_lock_shared() || lock_shared_until(detail::deadline_after(d));
+  }
+  template <class Clock, class Duration>
+  bool try_lock_shared_until(std::chrono::time_point<Clock, Duration> t) {
+    return try_lock_shared() || lock_shared_until(detail::deadline_at(t));
+  }
+  bool lock_shared(const context& ctx);
+  /// "sync: RUnlock of unlocked RWMutex" is a fatal error.
+  void unlock_shared() {
+    std::uint64_t now = state_.load(std::memory_order_relaxed);
+    while (now >= reader && (now & (busy | writers)) == 0) {
+      if (state_.compare_exchange_weak(now, now - reader, std::memory_order_release,
+                                       std::memory_order_relaxed)) {
+        return;
+      }
+    }
+    unlock_shared_slow();
+  }
+
+ private:
+  static constexpr std::uint64_t writer = 1;   // a writer holds it
+  static constexpr std::uint64_t busy = 2;     // the queues are being changed
+  static constexpr std::uint64_t writers = 4;  // writers wait
+  static constexpr std::uint64_t readers = 8;  // readers wait
+  static constexpr std::uint64_t reader = 256;
+
+  bool lock_until(std::int64_t deadline_ns);
+  bool lock_shared_until(std::int64_t deadline_ns);
+  bool acquire(const void* limit, bool shared);
+  void unlock_slow();
+  void unlock_shared_slow();
+  std::uint64_t admit(std::uint64_t now, bool readers_first, internal::Waiter*& list);
+  static bool unbusy(internal::G* g, void* self);
+
+  std::atomic<std::uint64_t> state_{0};
+  internal::WaitQueue waiting_readers_;
+  internal::WaitQueue waiting_writers_;
+};
+
+}  // namespace gofer

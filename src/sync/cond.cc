@@ -1,0 +1,84 @@
+// cond: a queue under a short lock. A waiter is in the queue before it releases the user's lock, so
+// it may be woken before it has parked: its contest is an early one (waiter.h).
+#include <gofer/cond.h>
+
+#include "runtime/current.h"
+#include "runtime/sched.h"
+#include "sync/limit.h"
+
+namespace gofer {
+
+using namespace internal;
+
+namespace {
+
+constexpr std::uint32_t busy = 1;
+
+void unlock_busy(std::atomic<std::uint32_t>& word) { word.store(0, release); }
+
+bool stay(G*, void*) { return true; }
+
+}  // namespace
+
+bool cond::wait_unlocked(const unlocked& u, std::int64_t deadline_ns) {
+  const WaitLimit limit{deadline_ns, nullptr};
+  return wait_limited(u, &limit);
+}
+
+bool cond::wait_unlocked(const unlocked& u, const context& ctx) {
+  const WaitLimit limit = until_done(ctx);
+  return wait_limited(u, &limit);
+}
+
+bool cond::wait_limited(const unlocked& u, const void* limit_of_wait) {
+  WaitLimit limit = *static_cast<const WaitLimit*>(limit_of_wait);
+  Contest contest;
+  contest.early = true;
+  M* m = enter();
+  Waiter w(m);
+  w.contest = &contest;
+  w.counted = m == nullptr && limit.none();
+  lock_busy(lock_, busy);
+  queue_.push_back(&w);
+  unlock_busy(lock_);
+  if (m != nullptr) leave(m);
+
+  u.release(u.lock);  // the user's; it must not throw
+
+  m = enter();
+  bool woken = park_early(m, w, WaitReason::cond_wait, stay, nullptr, limit);
+  if (m != nullptr) m = current_m();
+  if (!woken) {
+    lock_busy(lock_, busy);
+    queue_.remove(&w);
+    unlock_busy(lock_);
+  }
+  if (m != nullptr) leave(m);
+  u.take(u.lock);
+  return woken;
+}
+
+void cond::signal() {
+  if (queue_.empty()) return;
+  Inside inside;
+  lock_busy(lock_, busy);
+  Waiter* w = queue_.pop_claimed();
+  unlock_busy(lock_);
+  if (w != nullptr) wake(inside.m(), w);
+}
+
+void cond::broadcast() {
+  if (queue_.empty()) return;
+  Inside inside;
+  lock_busy(lock_, busy);
+  Waiter* list = nullptr;
+  Waiter** end = &list;
+  while (Waiter* w = queue_.pop_claimed()) {
+    *end = w;
+    end = &w->next;
+  }
+  unlock_busy(lock_);
+  wake_list(inside.m(), list);
+}
+
+}  // namespace gofer

@@ -1,0 +1,256 @@
+// Sleeping, and users' timers.
+//
+// A timer's state is shared by its handle and, while it waits, by the heap. Under its lock:
+//  - `generation` counts stops and resets. The claim, which happens under the heap's lock only,
+//  notes
+//    it; when the timer then runs, under its own lock, and finds another generation, somebody has
+//    stopped or reset it in between and it does nothing. So nothing stale gets into the channel
+//    once stop or reset has returned; what was in it is dropped by them.
+//  - Between claim and run (`pending`) the Timer is on the list of who runs it and must not go into
+//  a
+//    heap again: a reset leaves the new time in `next_ns`, and run starts it.
+#include <gofer/timer.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+#include <stdexcept>
+
+#include "os/thread.h"
+#include "runtime/current.h"
+#include "runtime/sched.h"
+#include "runtime/spawn.h"
+#include "runtime/timer.h"
+#include "sync/chan.h"
+#include "sync/limit.h"
+
+namespace gofer {
+
+using namespace internal;
+
+namespace detail {
+
+struct timer_state {
+  Timer timer;
+  ShortLock lock{LockRank::timer};
+  std::atomic<uint32_t> refs{1};
+  std::atomic<uint64_t> generation{0};
+  uint64_t claimed = 0;  // the generation that was claimed
+  std::atomic<bool> pending{false};
+  int64_t next_ns = 0;  // to be started by run; 0: not
+  int64_t period_ns = 0;
+  chan_core* channel = nullptr;
+  const timer_func* func = nullptr;
+  timer_state* link = nullptr;  // in the garbage
+  bool has_func = false;        // it was constructed
+};
+
+namespace {
+
+constexpr int64_t retry_ns = 1'000'000;
+
+constexpr std::size_t place_offset(const timer_func* func) {
+  return (sizeof(timer_state) + func->align - 1) / func->align * func->align;
+}
+
+bool claim_timer(Timer* t) {
+  auto* state = static_cast<timer_state*>(t->arg);
+  state->claimed = state->generation.load(relaxed);
+  state->pending.store(true, relaxed);
+  return true;
+}
+
+// The goroutine that calls a timer's function.
+void call_func(void* closure) {
+  struct guard {
+    timer_state* state;
+    ~guard() { timer_release(state); }
+  } g{*static_cast<timer_state**>(closure)};
+  g.state->func->call(timer_place(g.state));
+}
+
+// Inside, with the state's lock. False: not possible now.
+bool fire(M* m, timer_state* state) {
+  if (state->func != nullptr) return start_from_scheduler(m, call_func, state);
+  auto now = time_point(std::chrono::nanoseconds(os::now_ns()));
+  send_inside(m, state->channel, &now, 0);
+  return true;
+}
+
+// States whose last holder was a scheduler, which must neither free memory nor run a user's
+// destructor: the next timer that is made takes them away.
+constinit std::atomic<timer_state*> garbage{nullptr};
+
+void release_later(timer_state* state) {
+  if (state->refs.load(acquire) != 1) {
+    if (state->refs.fetch_sub(1, acq_rel) != 1) return;
+    state->refs.store(1, relaxed);
+  }
+  state->link = garbage.load(relaxed);
+  while (!garbage.compare_exchange_weak(state->link, state, release, relaxed)) {
+  }
+}
+
+void collect_garbage() {
+  if (garbage.load(relaxed) == nullptr) return;
+  timer_state* state = garbage.exchange(nullptr, acquire);
+  while (state != nullptr) {
+    timer_state* next = state->link;
+    timer_release(state);
+    state = next;
+  }
+}
+
+void run_timer(M* m, Timer* t) {
+  auto* state = static_cast<timer_state*>(t->arg);
+  state->lock.lock();
+  state->pending.store(false, relaxed);
+  int64_t again = std::exchange(state->next_ns, 0);
+  bool passed_on = false;  // the goroutine that calls the function holds the state from now on
+  if (state->claimed == state->generation.load(relaxed)) {
+    if (!fire(m, state)) {
+      again = os::now_ns() + retry_ns;  // no memory for a goroutine
+    } else if (state->func != nullptr) {
+      passed_on = true;
+    } else if (state->period_ns != 0) {
+      const int64_t late = os::now_ns() - t->when_ns;
+      again = t->when_ns + state->period_ns * (1 + late / state->period_ns);
+    }
+  }
+  const bool started = again != 0 && start_timer(m, t, again);
+  state->lock.unlock();
+  if (!started && !passed_on) release_later(state);
+}
+
+}  // namespace
+
+timer_state* timer_new(const timer_func* func) {
+  collect_garbage();
+  const std::size_t align =
+      func != nullptr && func->align > alignof(timer_state) ? func->align : alignof(timer_state);
+  const std::size_t size = func != nullptr ? place_offset(func) + func->size : sizeof(timer_state);
+  void* memory = ::operator new(size, std::align_val_t(align));
+  auto* state = ::new (memory) timer_state;
+  state->timer.claim = claim_timer;
+  state->timer.run = run_timer;
+  state->timer.arg = state;
+  state->func = func;
+  if (func != nullptr) return state;
+  try {
+    state->channel = chan_new(1, &chan_ops_of<time_point>::ops);
+  } catch (...) {
+    timer_delete_unused(state);
+    throw;
+  }
+  return state;
+}
+
+void* timer_place(timer_state* t) noexcept {
+  t->has_func = true;
+  return reinterpret_cast<char*>(t) + place_offset(t->func);
+}
+
+chan_core* timer_chan(timer_state* t) noexcept { return t->channel; }
+
+void timer_delete_unused(timer_state* t) noexcept {
+  const std::size_t align = t->func != nullptr && t->func->align > alignof(timer_state)
+                                ? t->func->align
+                                : alignof(timer_state);
+  t->~timer_state();
+  ::operator delete(t, std::align_val_t(align));
+}
+
+void timer_release(timer_state* t) noexcept {
+  if (t->refs.fetch_sub(1, acq_rel) != 1) return;
+  if (t->channel != nullptr) chan_release(t->channel);
+  if (t->has_func) t->func->destroy(timer_place(t));
+  timer_delete_unused(t);
+}
+
+bool timer_reset(timer_state* t, std::int64_t when_ns, std::int64_t period_ns) {
+  ensure_started();
+  bool started = true;
+  bool waited;
+  {
+    Inside inside;
+    LockGuard guard(t->lock);
+    t->generation.store(t->generation.load(relaxed) + 1, relaxed);
+    t->period_ns = period_ns;
+    waited = stop_timer(&t->timer);
+    if (t->pending.load(relaxed)) {
+      waited = waited || t->next_ns != 0 || t->claimed + 1 == t->generation.load(relaxed);
+      t->next_ns = when_ns;
+    } else {
+      if (!waited) t->refs.fetch_add(1, relaxed);
+      started = start_timer(inside.m(), &t->timer, when_ns);
+    }
+    if (t->channel != nullptr && chan_len(t->channel) != 0) {
+      drop_trivial(t->channel);
+      waited = true;
+    }
+  }
+  if (!started) {
+    timer_release(t);
+    throw std::bad_alloc();
+  }
+  return waited;
+}
+
+bool timer_stop(timer_state* t) {
+  bool in_heap;
+  bool waited;
+  {
+    Inside inside;
+    LockGuard guard(t->lock);
+    t->generation.store(t->generation.load(relaxed) + 1, relaxed);
+    in_heap = stop_timer(&t->timer);
+    waited = in_heap;
+    if (t->pending.load(relaxed)) {
+      waited = waited || t->next_ns != 0 || t->claimed + 1 == t->generation.load(relaxed);
+      t->next_ns = 0;
+    }
+    if (t->channel != nullptr && chan_len(t->channel) != 0) {
+      drop_trivial(t->channel);
+      waited = true;
+    }
+  }
+  if (in_heap) timer_release(t);
+  return waited;
+}
+
+namespace {
+
+bool stay(G*, void*) { return true; }
+
+bool sleep(std::int64_t deadline_ns, WaitLimit limit) {
+  if (deadline_ns == 0) return limit.done == nullptr || !limit.done->closed.load(acquire);
+  ensure_started();
+  Inside inside;
+  limit.deadline_ns = deadline_ns;
+  Waiter w(inside.m());
+  if (limit.done != nullptr) {
+    park_limited(inside.m(), w, WaitReason::sleep, stay, nullptr, limit);
+    return !limit.done->closed.load(acquire) || os::now_ns() >= deadline_ns;
+  }
+  Contest contest;
+  w.contest = &contest;
+  while (park_until(inside.m(), w, WaitReason::sleep, stay, nullptr, deadline_ns)) {
+  }
+  return true;
+}
+
+}  // namespace
+
+void sleep_until_ns(std::int64_t deadline_ns) { sleep(deadline_ns, {}); }
+
+bool sleep_until_ns(const context& ctx, std::int64_t deadline_ns) {
+  return sleep(deadline_ns, until_done(ctx));
+}
+
+}  // namespace detail
+
+void ticker::throw_not_positive() {
+  throw std::invalid_argument("gofer::ticker: the interval must be positive");
+}
+
+}  // namespace gofer
