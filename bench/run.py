@@ -57,6 +57,27 @@ ROWS = [
     # fork and join
     Row("fib", "fib", {1: 0.30, 2: 0.30}),
     Row("quicksort", "quicksort", {1: 0.90, 2: 0.90}),
+    # channels and select
+    Row("ping_pong", "ping_pong", {1: 0.25, 2: 0.30}),
+    Row("chan_128_1_to_1", "chan_128_1_to_1", {1: 0.40, 2: 0.40}),
+    Row("chan_128_4_to_4", "chan_128_4_to_4", {1: 0.50, 2: 0.60}),
+    Row("chan_0_4_to_4", "chan_0_4_to_4", {1: 0.35, 2: 0.45}),
+    Row("select_4_0", "select_4_0", {1: 0.35, 2: 0.35}),
+    Row("select_4_128", "select_4_128", {1: 0.35, 2: 0.35}),
+    Row("select_default_1", "select_default_1", {1: 1.0}),
+    Row("select_default_4", "select_default_4", {1: 0.35}),
+    # locks, and a tree of goroutines over channels
+    Row("mutex_alone", "mutex_alone", {1: 1.0}),
+    Row("mutex_contended", "mutex_contended", {1: 0.65, 2: 0.65}),
+    Row("rw_mutex_readers", "rw_mutex_readers", {1: 1.0, 2: 0.50}),
+    Row("skynet_first", "skynet", {1: 0.18, 2: 0.18}),
+    Row("skynet_second", "skynet", {1: None, 2: None}),
+    # timers
+    Row("sleepers_100k", "sleepers_100k", {2: 0.45}),
+    Row("sleepers_1m", "sleepers_1m", {2: 1.0}, memory_gib=8),
+    Row("timer_stop", "timer_stop", {1: 0.30, 2: 0.30}),
+    Row("timer_stop_beside_100k", "timer_stop_beside_100k", {1: 0.30, 2: 0.30}),
+    Row("timer_reset", "timer_reset", {1: 0.60}),
     # parked goroutines, each
     Row("parked_100k_rss", "parked_100k", {2: None}),
     Row("parked_100k_pte", "parked_100k", {2: None}),
