@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <concepts>
 #include <cstdint>
 
 namespace gofer {
@@ -30,7 +31,7 @@ class GOFER_API cond {
   void wait(Lock& lock) {
     wait_with(lock, detail::no_deadline);
   }
-  template <class Lock, class Predicate>
+  template <class Lock, std::predicate Predicate>
   void wait(Lock& lock, Predicate is_true) {
     while (!is_true()) wait(lock);
   }
@@ -44,7 +45,7 @@ class GOFER_API cond {
     return wait_with(lock, detail::deadline_at(t));
   }
   /// What the predicate says at the end.
-  template <class Lock, class Rep, class Period, class Predicate>
+  template <class Lock, class Rep, class Period, std::predicate Predicate>
   bool wait_for(Lock& lock, std::chrono::duration<Rep, Period> d, Predicate is_true) {
     const std::int64_t deadline = detail::deadline_after(d);
     while (!is_true()) {

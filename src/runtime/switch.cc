@@ -103,9 +103,10 @@ void switch_away(M* m, CommitFn commit) {
 
 void yield_goroutine(M* m) {
   P* p = m->p;
-  // Nobody else to run: nothing to do. (The world, if it waits, is seen by the flag.)
+  // Nobody else to run: nothing to do, but for a look at the timers now and then. (The world, if it
+  // waits, is seen by the flag.)
   if (!p->queue.has_next() && p->queue.size() == 0 && sched.queue_size.load(relaxed) == 0 &&
-      !p->preempt.load(relaxed)) {
+      !p->preempt.load(relaxed) && --p->budget > 0) {
     return;
   }
   if (sched.exiting.load(relaxed)) return;

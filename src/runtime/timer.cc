@@ -58,7 +58,7 @@ void TimerHeap::sift_down(uint32_t i, Entry e) {
 
 void TimerHeap::remove_at(uint32_t i) {
   const uint32_t last = count_.load(relaxed) - 1;
-  entries_[i].timer->heap.store(nullptr, relaxed);
+  entries_[i].timer->heap.store(nullptr, release);
   count_.store(last, relaxed);
   if (i == last) return;
   const Entry e = entries_[last];
@@ -94,8 +94,10 @@ Timer* TimerHeap::take_due(int64_t now) {
   Timer** end = &first;
   while (count_.load(relaxed) != 0 && entries_[0].when_ns <= now) {
     Timer* t = entries_[0].timer;
+    // Before the heap lets go of it: stop_timer relies on that when it finds the timer in no heap.
+    const bool claimed = t->claim(t);
     remove_at(0);
-    if (!t->claim(t)) continue;
+    if (!claimed) continue;
     *end = t;
     end = &t->next;
   }

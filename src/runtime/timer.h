@@ -10,7 +10,7 @@
 // The heap is 4-ary, an array of {when, timer}: a level is a cache line, and the timer itself is
 // touched only to note its place, by which it can be taken out in the middle.
 //
-// Running a timer has two parts. `claim`, under the heap's lock and after the timer was taken out
+// Running a timer has two parts. `claim`, under the heap's lock and before the timer is taken out
 // of the heap, decides whether it shall run; it must not take another lock. `run` comes after the
 // unlock. So stop_timer, once it has returned, knows that `claim` will not be called any more, and
 // who lost against it may go away with the timer.

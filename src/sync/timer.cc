@@ -174,9 +174,9 @@ bool timer_reset(timer_state* t, std::int64_t when_ns, std::int64_t period_ns) {
   {
     Inside inside;
     LockGuard guard(t->lock);
-    t->generation.store(t->generation.load(relaxed) + 1, relaxed);
     t->period_ns = period_ns;
-    waited = stop_timer(&t->timer);
+    waited = stop_timer(&t->timer);  // from here on there is no claim: a generation ends
+    t->generation.store(t->generation.load(relaxed) + 1, relaxed);
     if (t->pending.load(relaxed)) {
       waited = waited || t->next_ns != 0 || t->claimed + 1 == t->generation.load(relaxed);
       t->next_ns = when_ns;
@@ -202,8 +202,8 @@ bool timer_stop(timer_state* t) {
   {
     Inside inside;
     LockGuard guard(t->lock);
-    t->generation.store(t->generation.load(relaxed) + 1, relaxed);
     in_heap = stop_timer(&t->timer);
+    t->generation.store(t->generation.load(relaxed) + 1, relaxed);
     waited = in_heap;
     if (t->pending.load(relaxed)) {
       waited = waited || t->next_ns != 0 || t->claimed + 1 == t->generation.load(relaxed);

@@ -1,0 +1,357 @@
+// Sleeping, timers, tickers and functions that are called later, as users see them.
+#include <gofer/gofer.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <limits>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "runtime/sanitizer.h"
+#include "runtime/timer.h"
+#include "support/wait_until.h"
+
+namespace gofer {
+namespace {
+
+using namespace std::chrono_literals;
+using test::wait_until;
+using clock = std::chrono::steady_clock;
+
+constexpr int scaled(int count) { return internal::sanitizers_enabled ? count / 20 : count; }
+
+// Runs f in a goroutine and waits for it: everything here is asked of goroutines and threads alike.
+template <class F>
+void in_goroutine_and_thread(F f) {
+  wait_group wg;
+  wg.go([&] { f(); });
+  wg.wait();
+  f();
+}
+
+TEST(Sleep, LastsAtLeastAsLongAsAsked) {
+  in_goroutine_and_thread([] {
+    for (auto d : {1us, 50us, 1000us, 10000us}) {
+      const auto start = clock::now();
+      sleep_for(d);
+      EXPECT_GE(clock::now() - start, d);
+    }
+    const auto then = clock::now() + 3ms;
+    sleep_until(then);
+    EXPECT_GE(clock::now(), then);
+  });
+}
+
+TEST(Sleep, OfNoTimeOrLessReturnsAtOnce) {
+  in_goroutine_and_thread([] {
+    for (int i = 0; i < 1000; ++i) {
+      sleep_for(0s);
+      sleep_for(-1h);
+      sleep_for(std::chrono::hours::min());
+      sleep_until(clock::time_point::min());
+    }
+  });
+}
+
+TEST(Sleep, ForEverCanBeEndedByAContext) {
+  in_goroutine_and_thread([] {
+    auto [ctx, cancel] = with_cancel(background());
+    go([cancel = cancel] { cancel(); });
+    EXPECT_FALSE(sleep_for(ctx, std::chrono::hours::max()));
+    EXPECT_FALSE(sleep_for(ctx, 0s));
+    EXPECT_TRUE(sleep_for(background(), 1us));
+  });
+}
+
+TEST(Sleep, WakesInTheOrderOfTheTimes) {
+  chan<int> order(0);
+  constexpr int n = 10;
+  const auto start = clock::now() + 20ms;
+  for (int i = n - 1; i >= 0; --i) {
+    go([=] {
+      sleep_until(start + i * 10ms);
+      order.send(i);
+    });
+  }
+  for (int i = 0; i < n; ++i) EXPECT_EQ(order.recv(), i);
+}
+
+TEST(Sleep, OfManyAtOnceEndsForAll) {
+  wait_group wg;
+  std::atomic<int> late{0};
+  const int n = scaled(20'000);
+  for (int i = 0; i < n; ++i) {
+    wg.go([&, d = 1ms * (i % 20)] {
+      const auto start = clock::now();
+      sleep_for(d);
+      if (clock::now() - start < d) ++late;
+    });
+  }
+  wg.wait();
+  EXPECT_EQ(late, 0);
+}
+
+TEST(Sleep, OfThousandsIsNotInTheWayOfOneThatIsShort) {
+  auto [ctx, cancel] = with_cancel(background());
+  wait_group wg;
+  for (int i = 0; i < scaled(2000); ++i) wg.go([&, ctx = ctx] { sleep_for(ctx, 1h); });
+  for (int i = 0; i < 20; ++i) sleep_for(1ms);
+  cancel();
+  wg.wait();
+}
+
+TEST(Timer, GivesTheTimeAtWhichItFired) {
+  in_goroutine_and_thread([] {
+    const auto start = clock::now();
+    timer t(2ms);
+    const auto fired = t.c().recv();
+    ASSERT_TRUE(fired);
+    EXPECT_GE(*fired - start, 2ms);
+    EXPECT_LE(*fired, clock::now());
+    EXPECT_FALSE(t.stop());
+    EXPECT_TRUE(after(1ms).recv());
+  });
+}
+
+TEST(Timer, OfNoTimeOrLessFiresAtOnce) {
+  for (auto d : {0ns, -1ns, std::chrono::nanoseconds::min()}) {
+    EXPECT_TRUE(timer(d).c().recv());
+    chan<int> called(0);
+    timer t = after_func(d, [=] { called.send(1); });
+    EXPECT_EQ(called.recv(), 1);
+  }
+}
+
+TEST(Timer, InAMillionYearsNeverFires) {
+  timer t(std::chrono::hours::max());
+  timer u = after_func(std::chrono::years(1'000'000), [] { ADD_FAILURE(); });
+  EXPECT_FALSE(t.c().recv_for(5ms));
+  EXPECT_TRUE(t.stop());
+  EXPECT_TRUE(u.stop());
+}
+
+TEST(Timer, ThatIsStoppedDoesNotFire) {
+  std::atomic<int> calls{0};
+  timer t = after_func(5ms, [&] { ++calls; });
+  EXPECT_TRUE(t.stop());
+  EXPECT_FALSE(t.stop());
+  timer u(5ms);
+  EXPECT_TRUE(u.stop());
+  EXPECT_FALSE(u.c().recv_for(20ms));
+  EXPECT_EQ(calls, 0);
+}
+
+TEST(Timer, CanBeResetBeforeAndAfterItFired) {
+  chan<int> calls(10);
+  timer t = after_func(1h, [=] { calls.send(1); });
+  EXPECT_TRUE(t.reset(1ms));
+  EXPECT_EQ(calls.recv(), 1);
+  EXPECT_FALSE(t.reset(1ms));
+  EXPECT_EQ(calls.recv(), 1);
+  EXPECT_FALSE(t.stop());
+  EXPECT_FALSE(t.reset(1h));
+  EXPECT_TRUE(t.stop());
+  EXPECT_EQ(calls.len(), 0u);
+}
+
+TEST(Timer, HasNothingStaleInItsChannelAfterStopOrReset) {
+  for (int i = 0; i < scaled(400); ++i) {
+    timer t(std::chrono::microseconds(i % 50));
+    if (i % 3 == 0) sleep_for(std::chrono::microseconds(i % 70));
+    const auto before = clock::now();
+    if (i % 2 == 0) {
+      t.reset(200us);
+      const auto fired = t.c().recv();
+      ASSERT_TRUE(fired);
+      ASSERT_GE(*fired - before, 200us) << "round " << i;
+    } else {
+      t.stop();
+      ASSERT_FALSE(t.c().try_recv()) << "round " << i;
+    }
+  }
+}
+
+TEST(Timer, ThatFiredUnreceivedIsWaitingAsFarAsStopIsConcerned) {
+  timer t(0s);
+  ASSERT_TRUE(wait_until([&] { return t.c().len() == 1; }));
+  EXPECT_TRUE(t.stop());
+  EXPECT_FALSE(t.c().try_recv());
+  EXPECT_FALSE(t.stop());
+}
+
+TEST(Timer, CallsItsFunctionExactlyOnceHoweverStopAndResetRace) {
+  for (int round = 0; round < scaled(2000); ++round) {
+    std::atomic<int> calls{0};
+    int expected = 1;
+    timer t = after_func(std::chrono::microseconds(round % 20), [&] { ++calls; });
+    wait_group wg;
+    std::atomic<int> stopped{0};
+    for (int i = 0; i < 2; ++i) wg.go([&] { stopped += t.stop() ? 1 : 0; });
+    wg.wait();
+    ASSERT_LE(stopped, 1);
+    expected -= stopped;
+    if (!t.reset(0s))
+      ++expected;
+    else
+      ADD_FAILURE() << "neither stopped nor fired";
+    ASSERT_TRUE(wait_until([&] { return calls == expected; })) << calls << " of " << expected;
+  }
+}
+
+TEST(Timer, IsResetByManyAtOnceAndFiresOnceAfterTheLast) {
+  for (int round = 0; round < scaled(200); ++round) {
+    chan<int> calls(100);
+    timer t = after_func(1h, [=] { calls.send(1); });
+    wait_group wg;
+    for (int i = 0; i < 8; ++i) wg.go([&] { t.reset(1h); });
+    wg.wait();
+    EXPECT_TRUE(t.reset(0s));
+    EXPECT_EQ(calls.recv(), 1);
+    EXPECT_FALSE(t.stop());
+    EXPECT_EQ(calls.len(), 0u);
+  }
+}
+
+TEST(Timer, WhoseHandleIsGoneFiresAllTheSameAndFreesItsFunction) {
+  auto token = std::make_shared<int>(0);
+  chan<int> called(0);
+  after_func(1ms, [token, called] { called.send(1); });
+  EXPECT_EQ(called.recv(), 1);
+  EXPECT_TRUE(wait_until([&] { return token.use_count() == 1; }));
+  {
+    timer t = after_func(1h, [token] {});
+    EXPECT_EQ(token.use_count(), 2);
+    t.stop();
+  }
+  EXPECT_EQ(token.use_count(), 1);
+}
+
+TEST(Timer, TakesAFunctionThatCanOnlyBeMoved) {
+  chan<int> got(0);
+  timer t = after_func(0s, [p = std::make_unique<int>(7), got] { got.send(*p); });
+  EXPECT_EQ(got.recv(), 7);
+}
+
+TEST(Timer, FiresWhileAllOtherGoroutinesSleep) {
+  wait_group wg;
+  wg.go([] {
+    for (int i = 0; i < 20; ++i) EXPECT_TRUE(after(500us).recv());
+  });
+  wg.wait();
+}
+
+TEST(Timer, FiresWhileOthersYieldWithoutEnd) {
+  std::atomic<bool> stop{false};
+  wait_group wg;
+  for (int i = 0; i < 16; ++i) {
+    wg.go([&] {
+      while (!stop) yield();
+    });
+  }
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(after(1ms).recv());
+  sleep_for(1ms);
+  stop = true;
+  wg.wait();
+}
+
+TEST(Timer, FromAnOrdinaryThreadFiresInAnIdleRuntime) {
+  for (int i = 0; i < 20; ++i) {
+    std::atomic<bool> called{false};
+    timer t = after_func(100us, [&] { called = true; });
+    ASSERT_TRUE(wait_until([&] { return called.load(); }));
+    while (num_goroutine() != 0) std::this_thread::yield();
+  }
+}
+
+TEST(Timer, SurvivesThatGomaxprocsShrinks) {
+  const int before = gomaxprocs(8);
+  chan<int> called(1000);
+  constexpr int n = 200;
+  wait_group wg;
+  std::vector<timer> timers;
+  mutex m;
+  for (int i = 0; i < n; ++i) {
+    wg.go([&, i] {
+      timer t = after_func(1ms * (i % 10), [=] { called.send(1); });
+      std::lock_guard guard(m);
+      timers.push_back(std::move(t));
+    });
+  }
+  wg.wait();
+  gomaxprocs(1);
+  for (int i = 0; i < n; ++i) EXPECT_TRUE(called.recv());
+  gomaxprocs(before);
+}
+
+TEST(Timer, AMillionCanWaitAndBeStopped) {
+  const int n = scaled(1'000'000);
+  std::vector<timer> timers;
+  timers.reserve(static_cast<std::size_t>(n));
+  for (int i = 0; i < n; ++i) {
+    timers.push_back(after_func(1h + std::chrono::microseconds(i * 7919L % 1'000'003), [] {}));
+  }
+  sleep_for(1ms);
+  int stopped = 0;
+  for (auto& t : timers) stopped += t.stop() ? 1 : 0;
+  EXPECT_EQ(stopped, n);
+}
+
+TEST(Ticker, TicksUntilItIsStopped) {
+  ticker t(1ms);
+  const auto c = t.c();
+  auto last = clock::now() - 1h;
+  for (int i = 0; i < 10; ++i) {
+    const auto tick = c.recv();
+    ASSERT_TRUE(tick);
+    EXPECT_GT(*tick, last);
+    last = *tick;
+  }
+  t.stop();
+  EXPECT_FALSE(c.recv_for(10ms));
+  t.reset(1ms);
+  EXPECT_TRUE(c.recv());
+}
+
+TEST(Ticker, DropsTicksForASlowReceiver) {
+  ticker t(100us);
+  sleep_for(20ms);
+  EXPECT_LE(t.c().len(), 1u);
+  EXPECT_TRUE(t.c().recv());
+}
+
+TEST(Ticker, StopsWhenItIsDestroyed) {
+  time_chan c;
+  {
+    ticker t(1ms);
+    c = t.c();
+    EXPECT_TRUE(c.recv());
+  }
+  EXPECT_FALSE(c.recv_for(10ms));
+}
+
+TEST(Ticker, NeedsAPositiveInterval) {
+  EXPECT_THROW(ticker(0s), std::invalid_argument);
+  EXPECT_THROW(ticker(-1s), std::invalid_argument);
+  ticker t(1h);
+  EXPECT_THROW(t.reset(0s), std::invalid_argument);
+}
+
+TEST(Deadline, IsCutToWhatTheClockCanSay) {
+  using detail::deadline_after;
+  using detail::no_deadline;
+  EXPECT_EQ(deadline_after(std::chrono::hours::max()), no_deadline);
+  EXPECT_EQ(deadline_after(std::chrono::duration<double>(1e300)), no_deadline);
+  EXPECT_EQ(deadline_after(std::chrono::hours::min()), 0);
+  EXPECT_EQ(deadline_after(0s), 0);
+  EXPECT_EQ(deadline_after(std::chrono::duration<double>(std::numeric_limits<double>::quiet_NaN())),
+            0);
+  EXPECT_GT(deadline_after(std::chrono::duration<double, std::nano>(0.1)), 0);
+  EXPECT_EQ(detail::deadline_at(std::chrono::system_clock::time_point::min()), 0);
+  EXPECT_EQ(detail::deadline_at(clock::time_point::max()), no_deadline);
+}
+
+}  // namespace
+}  // namespace gofer
