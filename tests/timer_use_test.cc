@@ -66,17 +66,20 @@ TEST(Sleep, ForEverCanBeEndedByAContext) {
   });
 }
 
-TEST(Sleep, WakesInTheOrderOfTheTimes) {
-  chan<int> order(0);
+TEST(Sleep, EndsForEachAtItsOwnTime) {
+  chan<int> woken(0);
   constexpr int n = 10;
-  const auto start = clock::now() + 20ms;
+  const auto start = clock::now() + 2ms;
   for (int i = n - 1; i >= 0; --i) {
     go([=] {
-      sleep_until(start + i * 10ms);
-      order.send(i);
+      sleep_until(start + i * 1ms);
+      EXPECT_GE(clock::now(), start + i * 1ms);
+      woken.send(i);
     });
   }
-  for (int i = 0; i < n; ++i) EXPECT_EQ(order.recv(), i);
+  int sum = 0;
+  for (int i = 0; i < n; ++i) sum += *woken.recv();
+  EXPECT_EQ(sum, n * (n - 1) / 2);
 }
 
 TEST(Sleep, OfManyAtOnceEndsForAll) {

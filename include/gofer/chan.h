@@ -37,7 +37,6 @@ class GOFER_API channel_error : public std::logic_error {
 
 namespace detail {
 
-[[noreturn]] GOFER_API void throw_send_on_closed();
 [[noreturn]] GOFER_API void throw_close_of(bool nil);
 
 /// A counted handle of a channel, and what can be asked of it on either side.

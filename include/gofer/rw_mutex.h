@@ -53,7 +53,7 @@ class GOFER_API rw_mutex {
     if (!try_lock_shared()) lock_shared_until(detail::no_deadline);
   }
   bool try_lock_shared() noexcept {
-    std::uint64_t now = state_.load(std::memory_order_relaxed);
+    std::uint64_t now = 0;  // a guess: loading a word that was just written would cost more
     while ((now & (writer | busy | writers)) == 0) {
       if (state_.compare_exchange_weak(now, now + reader, std::memory_order_acquire,
                                        std::memory_order_relaxed)) {
@@ -73,7 +73,7 @@ class GOFER_API rw_mutex {
   bool lock_shared(const context& ctx);
   /// "sync: RUnlock of unlocked RWMutex" is a fatal error.
   void unlock_shared() {
-    std::uint64_t now = state_.load(std::memory_order_relaxed);
+    std::uint64_t now = reader;
     while (now >= reader && (now & (busy | writers)) == 0) {
       if (state_.compare_exchange_weak(now, now - reader, std::memory_order_release,
                                        std::memory_order_relaxed)) {

@@ -250,8 +250,14 @@ std::size_t select(Cases&&... cases) {
   detail::select_limit limit;
   std::size_t at = 0;
   ((limit.look_at(cases, at), cases.prepare(table[at]), ++at), ...);
-  std::size_t chosen = detail::select_cases(table.data(), n, limit.deadline_ns);
-  if (chosen == detail::select_timed_out) chosen = limit.index;
+  std::size_t chosen;
+  if constexpr (n == 2 &&
+                ((std::remove_cvref_t<Cases>::kind == detail::case_kind::otherwise) || ...)) {
+    chosen = detail::select_one(table[1 - limit.index]) ? 1 - limit.index : limit.index;
+  } else {
+    chosen = detail::select_cases(table.data(), n, limit.deadline_ns);
+    if (chosen == detail::select_timed_out) chosen = limit.index;
+  }
   at = 0;
   ((at++ == chosen ? void() : cases.not_done()), ...);
   at = 0;

@@ -35,12 +35,12 @@ inline G* take_local(P* p, bool& inherits) {
   return p->queue.get();
 }
 
-/// Makes a parked goroutine runnable, next on this P. Inside, or with m == nullptr from a thread
-/// without a P.
-inline void ready(M* m, G* g) {
+/// Makes a parked goroutine runnable, next on this P or behind the others. Inside, or with m ==
+/// nullptr from a thread without a P.
+inline void ready(M* m, G* g, bool next = true) {
   set_status(g, GStatus::waiting, GStatus::runnable);
   if (m != nullptr) {
-    put_local(m->p, g, true);
+    put_local(m->p, g, next);
   } else {
     put_global(g);
   }

@@ -21,6 +21,10 @@
 //  - runnext: every change is a read-modify-write with seq_cst, because a goroutine made ready
 //    there must be visible to a thief that looks again before it sleeps (see wake_p()).
 //
+// With one P there are no thieves (`alone`): the owner then needs no read-modify-write, which is a
+// third of the cost of a yield. An M without a P may look and find nothing where there is something;
+// but then the only P is held by who put it there.
+//
 // Rejected: Chase-Lev (owner works LIFO: starves the oldest, and yield would need a second queue);
 // a lock per P (a thief that is descheduled while it holds it stops the owner).
 #pragma once
@@ -52,6 +56,10 @@ class RunQueue {
     const uint32_t t = tail_.load(relaxed);
     while (t != h) {
       T* g = slot_[h % N].load(relaxed);
+      if (alone_) {
+        head_.store(h + 1, relaxed);
+        return g;
+      }
       if (head_.compare_exchange_strong(h, h + 1, acq_rel, acquire)) return g;
     }
     return nullptr;
@@ -86,13 +94,24 @@ class RunQueue {
   }
 
   /// Owner. Makes g the next to run; returns the one that was.
-  T* exchange_next(T* g) { return next_.exchange(g, seq_cst); }
+  T* exchange_next(T* g) {
+    if (!alone_) return next_.exchange(g, seq_cst);
+    T* old = next_.load(relaxed);
+    next_.store(g, relaxed);
+    return old;
+  }
 
   /// Anyone. The goroutine in runnext, which is empty afterwards.
   T* take_next() {
-    if (next_.load(relaxed) == nullptr) return nullptr;
-    return next_.exchange(nullptr, seq_cst);
+    T* g = next_.load(relaxed);
+    if (g == nullptr) return nullptr;
+    if (!alone_) return next_.exchange(nullptr, seq_cst);
+    next_.store(nullptr, relaxed);
+    return g;
   }
+
+  /// While nobody uses the queue: there are no thieves from now on, or there may be.
+  void set_alone(bool alone) { alone_ = alone; }
 
   bool has_next() const { return next_.load(seq_cst) != nullptr; }
 
@@ -136,6 +155,7 @@ class RunQueue {
   atomic<uint32_t> head_{0};
   atomic<uint32_t> tail_{0};
   atomic<T*> next_{nullptr};
+  bool alone_ = false;
   atomic<T*> slot_[N]{};
 };
 

@@ -76,8 +76,11 @@ bool install_guard(char* stack) {
   return os::guard_by_mprotect(stack, stack_guard_size);
 }
 
-void discard_below_top(char* stack, size_t size, size_t keep) {
-  os::discard(stack + stack_guard_size, size - stack_guard_size - keep);
+// Gives back the pages of at most 64 stacks but for `keep` bytes at their tops.
+void discard_below_top(char* const* stacks, int n, size_t size, size_t keep) {
+  void* ranges[64];
+  for (int i = 0; i < n; ++i) ranges[i] = stacks[i] + stack_guard_size;
+  os::discard_many(ranges, static_cast<size_t>(n), size - stack_guard_size - keep);
 }
 
 // The functions with "locked" in their names need the pool's lock.
@@ -148,7 +151,7 @@ void put(Pool& pool, StackClass c, char* const* stacks, int n, size_t untrimmed)
     }
   }
   const bool keep = warm < warm_stacks;
-  for (int i = 0; i < n; ++i) discard_below_top(stacks[i], size, keep ? warm_bytes : 0);
+  discard_below_top(stacks, n, size, keep ? warm_bytes : 0);
   LockGuard guard(pool.lock);
   for (int i = 0; i < n; ++i) {
     const Entry e = make_entry(stacks[i], 0);
@@ -179,7 +182,9 @@ void trim(Pool& pool, StackClass c) {
       seen = i - pool.cold;
     }
     if (n == 0) return;
-    for (int i = 0; i < n; ++i) discard_below_top(deep[i].stack(), stack_size(c), warm_bytes);
+    char* stacks[batch];
+    for (int i = 0; i < n; ++i) stacks[i] = deep[i].stack();
+    discard_below_top(stacks, n, stack_size(c), warm_bytes);
     LockGuard guard(pool.lock);
     for (int i = 0; i < n; ++i) pool.push(make_entry(deep[i].stack(), 0));
   }

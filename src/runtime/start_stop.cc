@@ -400,13 +400,15 @@ bool stop_m(M* m) {
 }
 
 void wake_sleeper(int64_t when_ns) {
+  // Without an idle P the sleeper could do nothing. Who makes one idle looks at the timers then.
+  if (sched.idle_p_count.load(seq_cst) == 0) return;
   M* sleeper;
   {
     LockGuard guard(sched.lock);
     sleeper = sched.sleeper;
     if (sleeper != nullptr && when_ns < sched.sleep_until_ns.load(relaxed)) sleeper->note.signal();
   }
-  if (sleeper == nullptr && sched.idle_p_count.load(seq_cst) != 0) wake_p();
+  if (sleeper == nullptr) wake_p();
 }
 
 void hand_off(P* p) {

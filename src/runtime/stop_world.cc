@@ -171,6 +171,7 @@ int resize_ps(int n) {
     if (i >= old) p->status.store(PStatus::gcstop, relaxed);
   }
   for (int i = n; i < old; ++i) retire_p(sched.all_ps[i].load(relaxed));
+  for (int i = 0; i < n; ++i) sched.all_ps[i].load(relaxed)->queue.set_alone(n == 1);
   sched.procs.store(n, release);
   return n;
 }

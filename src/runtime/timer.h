@@ -46,8 +46,10 @@ class TimerHeap {
   int64_t next_ns() const { return next_ns_.load(seq_cst); }
   uint32_t count() const { return count_.load(relaxed); }
 
-  /// False: no memory.
-  bool add(Timer* t);
+  /// False: no memory. `first`: it is earlier than all that were there.
+  bool add(Timer* t, bool& first);
+  /// Gives t, which waits here, another time. False: it was not here.
+  bool move(Timer* t, int64_t when_ns, bool& first);
   /// False: it was not here.
   bool remove(Timer* t);
   /// Takes out what is due and claims it; the claimed, linked by `next`, oldest first.
@@ -86,6 +88,8 @@ class TimerHeap {
 /// False: no memory. `parks`: the calling goroutine is about to park, so that its M may well be the
 /// one that sleeps until then, and need not tell another (P::unannounced_timer).
 bool start_timer(M* m, Timer* t, int64_t when_ns, bool parks = false);
+/// Gives a timer that waits another time. False: it does not wait, or has been claimed.
+bool move_timer(Timer* t, int64_t when_ns);
 /// False: it was not started, or has been claimed.
 bool stop_timer(Timer* t);
 

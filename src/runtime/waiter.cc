@@ -90,7 +90,8 @@ struct TimeLimit {
 
 bool claim_for_time(Timer* t) { return claim(static_cast<Waiter*>(t->arg)); }
 
-void wake_by_time(M* m, Timer* t) { wake(m, static_cast<Waiter*>(t->arg)); }
+// Behind the others: those who are due at the same time run in the order of their times.
+void wake_by_time(M* m, Timer* t) { wake(m, static_cast<Waiter*>(t->arg), false); }
 
 bool park_thread_until(Waiter& w, UnlockFn unlock, void* arg, int64_t deadline_ns) {
   if (sched.forked.load(relaxed)) used_after_fork();
@@ -141,7 +142,8 @@ bool park_until(M* m, Waiter& w, WaitReason reason, UnlockFn unlock, void* arg,
   return true;
 }
 
-void wake(M* m, Waiter* w) {
+void wake(M* m, Waiter* w, bool next) {
+  if (m == nullptr && sched.forked.load(relaxed)) used_after_fork();
   if (w->thread != nullptr) {
     if (w->counted) sched.parked_threads.fetch_sub(1, relaxed);
     w->thread->note.signal();
@@ -152,11 +154,10 @@ void wake(M* m, Waiter* w) {
       w->contest->state.exchange(Contest::woken, acq_rel) != Contest::parked) {
     return;  // it has not parked yet and will not
   }
-  ready(m, g);
+  ready(m, g, next);
 }
 
 void wake_list(M* m, Waiter* first) {
-  if (m == nullptr && sched.forked.load(relaxed)) used_after_fork();
   while (first != nullptr) {
     Waiter* next = first->next;
     wake(m, first);

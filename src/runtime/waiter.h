@@ -136,8 +136,8 @@ bool park_until(M* m, Waiter& w, WaitReason reason, UnlockFn unlock, void* arg,
                 int64_t deadline_ns);
 
 /// Wakes a waiter that was taken out of its queue and claimed. Inside, or with m == nullptr as
-/// above. Locks may be held.
-void wake(M* m, Waiter* w);
+/// above. Locks may be held. next: a goroutine runs next on this P.
+void wake(M* m, Waiter* w, bool next = true);
 
 /// Wakes a list of them, linked by `next`.
 void wake_list(M* m, Waiter* first);

@@ -81,55 +81,11 @@ Waiter* reversed(Waiter* list) {
 
 }  // namespace
 
-chan_result try_send_locked(chan_core* c, void* value, Waiter*& partner) {
-  if (c->closed.load(relaxed)) return chan_result::closed;
-  if (Waiter* w = c->receivers.pop_claimed(); w != nullptr) {
-    c->move(w->elem, value);
-    w->ok = true;
-    partner = w;
-    return chan_result::ok;
-  }
-  const uint32_t count = c->count.load(relaxed);
-  if (count == c->capacity) return chan_result::would_block;
-  c->move(c->slot(c->wrapped(c->first + count)), value);
-  c->count.store(count + 1, release);
-  return chan_result::ok;
-}
-
-chan_result try_recv_locked(chan_core* c, void* place, Waiter*& partner) {
-  if (void* node = c->given_back.load(relaxed); node != nullptr) [[unlikely]] {
-    c->given_back.store(*static_cast<void**>(node), relaxed);
-    ::new (place)(void*)(node);
-    return chan_result::ok;
-  }
-  const uint32_t count = c->count.load(relaxed);
-  if (count != 0) {
-    c->take(place, c->slot(c->first));
-    const uint32_t tail = c->first;  // of a full buffer
-    c->first = c->wrapped(c->first + 1);
-    if (Waiter* w = c->senders.pop_claimed(); w != nullptr) {
-      c->move(c->slot(tail), w->elem);
-      w->ok = true;
-      partner = w;
-    } else {
-      c->count.store(count - 1, release);
-    }
-    return chan_result::ok;
-  }
-  if (Waiter* w = c->senders.pop_claimed(); w != nullptr) {
-    c->move(place, w->elem);
-    w->ok = true;
-    partner = w;
-    return chan_result::ok;
-  }
-  return c->closed.load(relaxed) ? chan_result::closed : chan_result::would_block;
-}
-
 chan_core* chan_new(std::size_t capacity, const chan_ops* ops) {
   constexpr std::size_t most = std::numeric_limits<uint32_t>::max() / 2;
   if (capacity > most) throw std::length_error("gofer::chan: capacity too large");
   const std::size_t size = sizeof(chan_core) + capacity * ops->size;
-  void* memory = ::operator new(size, std::align_val_t(alignof(chan_core)));
+  void* memory = ::operator new(size);
   auto* c = ::new (memory) chan_core;
   c->capacity = static_cast<uint32_t>(capacity);
   c->element_size = static_cast<uint32_t>(ops->size);
@@ -145,41 +101,50 @@ void chan_release(chan_core* c) noexcept {
   if (c->refs.load(acquire) != 1 && c->refs.fetch_sub(1, acq_rel) != 1) return;
   chan_clear(c);
   c->~chan_core();
-  ::operator delete(c, std::align_val_t(alignof(chan_core)));
+  ::operator delete(c);
 }
 
 chan_result chan_send(chan_core* c, void* value, std::int64_t deadline_ns) {
   if (c == nullptr) return wait_on_nil(WaitReason::chan_send_nil, deadline_ns);
   if (deadline_ns == 0 && !c->may_send()) return chan_result::would_block;
-  Inside inside;
-  return send_inside(inside.m(), c, value, deadline_ns);
-}
-
-chan_result send_inside(M* m, chan_core* c, void* value, int64_t deadline_ns) {
+  M* m = enter();
   c->lock.lock();
   Waiter* partner = nullptr;
-  const chan_result r = try_send_locked(c, value, partner);
+  chan_result r = try_send_locked(c, value, partner);
   if (r == chan_result::would_block && deadline_ns != 0) {
-    return wait_for_partner(m, c, c->senders, value, WaitReason::chan_send, deadline_ns);
+    r = wait_for_partner(m, c, c->senders, value, WaitReason::chan_send, deadline_ns);
+    if (m != nullptr) leave(current_m());
+    return r;
   }
   c->lock.unlock();
-  if (partner != nullptr) wake_list(m, partner);
+  if (partner != nullptr) wake(m, partner);
+  if (m != nullptr) leave(m);
   return r;
+}
+
+void try_send_inside(M* m, chan_core* c, void* value) {
+  Waiter* partner = nullptr;
+  c->lock.lock();
+  try_send_locked(c, value, partner);
+  c->lock.unlock();
+  if (partner != nullptr) wake(m, partner);
 }
 
 chan_result chan_recv(chan_core* c, void* place, std::int64_t deadline_ns) {
   if (c == nullptr) return wait_on_nil(WaitReason::chan_receive_nil, deadline_ns);
   if (deadline_ns == 0 && !c->may_recv()) return chan_result::would_block;
-  Inside inside;
-  M* m = inside.m();
+  M* m = enter();
   c->lock.lock();
   Waiter* partner = nullptr;
-  const chan_result r = try_recv_locked(c, place, partner);
+  chan_result r = try_recv_locked(c, place, partner);
   if (r == chan_result::would_block && deadline_ns != 0) {
-    return wait_for_partner(m, c, c->receivers, place, WaitReason::chan_receive, deadline_ns);
+    r = wait_for_partner(m, c, c->receivers, place, WaitReason::chan_receive, deadline_ns);
+    if (m != nullptr) leave(current_m());
+    return r;
   }
   c->lock.unlock();
-  if (partner != nullptr) wake_list(m, partner);
+  if (partner != nullptr) wake(m, partner);
+  if (m != nullptr) leave(m);
   return r;
 }
 
@@ -195,7 +160,7 @@ void chan_give_back(chan_core* c, void* node) noexcept {
     c->given_back.store(node, relaxed);
   }
   c->lock.unlock();
-  if (w != nullptr) wake_list(inside.m(), w);
+  if (w != nullptr) wake(inside.m(), w);
 }
 
 void drop_trivial(chan_core* c) {

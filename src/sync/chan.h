@@ -25,7 +25,7 @@
 
 namespace gofer::detail {
 
-struct alignas(64) chan_core {
+struct alignas(16) chan_core {
   internal::ShortLock lock{internal::LockRank::primitive};
   internal::atomic<bool> closed{false};
   internal::atomic<uint32_t> refs{1};
@@ -73,11 +73,57 @@ struct alignas(64) chan_core {
 
 /// With the lock: sends or receives if that is possible at once. `partner` is to be woken, if any,
 /// after the unlock.
-chan_result try_send_locked(chan_core* c, void* value, internal::Waiter*& partner);
-chan_result try_recv_locked(chan_core* c, void* place, internal::Waiter*& partner);
+[[gnu::always_inline]] inline chan_result try_send_locked(chan_core* c, void* value,
+                                                          internal::Waiter*& partner) {
+  using namespace internal;
+  if (c->closed.load(relaxed)) return chan_result::closed;
+  if (Waiter* w = c->receivers.pop_claimed(); w != nullptr) {
+    c->move(w->elem, value);
+    w->ok = true;
+    partner = w;
+    return chan_result::ok;
+  }
+  const uint32_t count = c->count.load(relaxed);
+  if (count == c->capacity) return chan_result::would_block;
+  c->move(c->slot(c->wrapped(c->first + count)), value);
+  c->count.store(count + 1, release);
+  return chan_result::ok;
+}
 
-/// chan_send and the end of chan_clear for a caller that is inside; the elements are trivial.
-chan_result send_inside(internal::M* m, chan_core* c, void* value, int64_t deadline_ns);
+[[gnu::always_inline]] inline chan_result try_recv_locked(chan_core* c, void* place,
+                                                          internal::Waiter*& partner) {
+  using namespace internal;
+  if (void* node = c->given_back.load(relaxed); node != nullptr) [[unlikely]] {
+    c->given_back.store(*static_cast<void**>(node), relaxed);
+    ::new (place)(void*)(node);
+    return chan_result::ok;
+  }
+  const uint32_t count = c->count.load(relaxed);
+  if (count != 0) {
+    c->take(place, c->slot(c->first));
+    const uint32_t tail = c->first;  // of a full buffer
+    c->first = c->wrapped(c->first + 1);
+    if (Waiter* w = c->senders.pop_claimed(); w != nullptr) {
+      c->move(c->slot(tail), w->elem);
+      w->ok = true;
+      partner = w;
+    } else {
+      c->count.store(count - 1, release);
+    }
+    return chan_result::ok;
+  }
+  if (Waiter* w = c->senders.pop_claimed(); w != nullptr) {
+    c->move(place, w->elem);
+    w->ok = true;
+    partner = w;
+    return chan_result::ok;
+  }
+  return c->closed.load(relaxed) ? chan_result::closed : chan_result::would_block;
+}
+
+/// A send that does not wait, and an end of all elements, for a caller that is inside; they are
+/// trivial.
+void try_send_inside(internal::M* m, chan_core* c, void* value);
 void drop_trivial(chan_core* c);
 
 }  // namespace gofer::detail

@@ -119,6 +119,11 @@ bool mutex::acquire(const void* limit_of_wait) {
 }
 
 void mutex::unlock_slow() {
+  // Somebody is on his way to it already.
+  std::uint32_t seen = state_.load(relaxed);
+  while ((seen & (locked | woken | busy | starving)) == (locked | woken)) {
+    if (state_.compare_exchange_weak(seen, seen & ~locked, release, relaxed)) return;
+  }
   Inside inside;
   std::uint32_t now = lock_busy(state_, busy);
   if ((now & locked) == 0) {

@@ -52,7 +52,7 @@ std::size_t random_below(M* m, std::size_t n) {
   return static_cast<std::size_t>((uint64_t{random_number(m)} * n) >> 32);
 }
 
-bool may_proceed(const select_case& c) {
+[[gnu::always_inline]] inline bool may_proceed(const select_case& c) {
   return c.chan != nullptr && (c.sends ? c.chan->may_send() : c.chan->may_recv());
 }
 
@@ -90,7 +90,7 @@ std::size_t try_some(M* m, select_case* cases, std::size_t n) {
     Waiter* partner = nullptr;
     const chan_result r = try_locked(cases[i], partner);
     c->lock.unlock();
-    if (partner != nullptr) wake_list(m, partner);
+    if (partner != nullptr) wake(m, partner);
     if (r != chan_result::would_block) return i;
   }
 }
@@ -172,7 +172,7 @@ std::size_t wait_for_one(M* m, Select& s, int64_t deadline_ns) {
   Waiter* partner = nullptr;
   if (const std::size_t i = try_all_locked(m, s, partner); i != select_timed_out) {
     unlock_all(s, locked.used);
-    if (partner != nullptr) wake_list(m, partner);
+    if (partner != nullptr) wake(m, partner);
     return i;
   }
   Contest contest;

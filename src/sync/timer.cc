@@ -73,7 +73,7 @@ void call_func(void* closure) {
 bool fire(M* m, timer_state* state) {
   if (state->func != nullptr) return start_from_scheduler(m, call_func, state);
   auto now = time_point(std::chrono::nanoseconds(os::now_ns()));
-  send_inside(m, state->channel, &now, 0);
+  try_send_inside(m, state->channel, &now);
   return true;
 }
 
@@ -175,14 +175,17 @@ bool timer_reset(timer_state* t, std::int64_t when_ns, std::int64_t period_ns) {
     Inside inside;
     LockGuard guard(t->lock);
     t->period_ns = period_ns;
-    waited = stop_timer(&t->timer);  // from here on there is no claim: a generation ends
-    t->generation.store(t->generation.load(relaxed) + 1, relaxed);
-    if (t->pending.load(relaxed)) {
-      waited = waited || t->next_ns != 0 || t->claimed + 1 == t->generation.load(relaxed);
-      t->next_ns = when_ns;
-    } else {
-      if (!waited) t->refs.fetch_add(1, relaxed);
-      started = start_timer(inside.m(), &t->timer, when_ns);
+    waited = move_timer(&t->timer, when_ns);
+    if (!waited) {
+      // It may have been claimed for the old time: a generation ends.
+      t->generation.store(t->generation.load(relaxed) + 1, relaxed);
+      if (t->pending.load(relaxed)) {
+        waited = t->next_ns != 0 || t->claimed + 1 == t->generation.load(relaxed);
+        t->next_ns = when_ns;
+      } else {
+        t->refs.fetch_add(1, relaxed);
+        started = start_timer(inside.m(), &t->timer, when_ns);
+      }
     }
     if (t->channel != nullptr && chan_len(t->channel) != 0) {
       drop_trivial(t->channel);

@@ -98,6 +98,17 @@ struct select_case {
 
 inline constexpr std::size_t select_timed_out = static_cast<std::size_t>(-1);
 
+[[noreturn]] GOFER_API void throw_send_on_closed();
+
+/// The case beside a default: true if it was done.
+inline bool select_one(select_case& c) {
+  const chan_result r = c.sends ? chan_send(c.chan, c.elem, 0) : chan_recv(c.chan, c.elem, 0);
+  if (r == chan_result::would_block) return false;
+  if (c.sends && r == chan_result::closed) throw_send_on_closed();
+  c.ok = r == chan_result::ok;
+  return true;
+}
+
 /// The index of the case that was done; select_timed_out at the deadline (0: does not block).
 GOFER_API std::size_t select_cases(select_case* cases, std::size_t n, std::int64_t deadline_ns);
 
