@@ -19,8 +19,8 @@ void release(void* p, size_t size);
 /// Gives the pages back; the range reads as zeros afterwards. Guards stay.
 void discard(void* p, size_t size);
 
-/// The same for several ranges of one size, in one call where the kernel can (Linux 6.13): every call
-/// interrupts the other cores, to flush their TLBs.
+/// The same for several ranges of one size, in one call where the kernel can (Linux 6.13): every
+/// call interrupts the other cores, to flush their TLBs.
 void discard_many(void* const* ranges, size_t n, size_t size);
 
 /// Makes a range fault. By a marker in the page table, which splits no mapping (Linux 6.13)...

@@ -38,8 +38,10 @@ class Note {
   }
 
  private:
+  // An exchange, not a store: two may signal at the same time, and what the second one has said
+  // must be seen by who takes its signal away together with the first.
   bool consume() {
-    word_.store(0, relaxed);
+    word_.exchange(0, seq_cst);
     return true;
   }
   atomic<uint32_t> word_{0};

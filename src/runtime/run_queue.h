@@ -22,8 +22,8 @@
 //    there must be visible to a thief that looks again before it sleeps (see wake_p()).
 //
 // With one P there are no thieves (`alone`): the owner then needs no read-modify-write, which is a
-// third of the cost of a yield. An M without a P may look and find nothing where there is something;
-// but then the only P is held by who put it there.
+// third of the cost of a yield. An M without a P may look and find nothing where there is
+// something; but then the only P is held by who put it there.
 //
 // Rejected: Chase-Lev (owner works LIFO: starves the oldest, and yield would need a second queue);
 // a lock per P (a thief that is descheduled while it holds it stops the owner).

@@ -20,4 +20,7 @@ holds "note: 3 signals, 2 waits that give up, 2 early returns" -DROUNDS=3
 fails "note: a wait gives up by a plain store" -DGIVE_UP_BLINDLY
 fails "note: futex_wait does not compare" -DSLEEP_BLINDLY
 fails "note: futex_wake before the store" -DWAKE_BEFORE_STORE
+model=note_two.pml
+holds "note: two signals at the same time"
+fails "note: the signal is taken away by a plain store" -DCONSUME_BY_STORE
 exit $bad
