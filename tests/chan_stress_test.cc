@@ -170,7 +170,7 @@ TEST_F(ChannelStress, RingOfGoroutinesAndThreadsPassesATokenRound) {
   for (int i = 0; i < 10; ++i) ring.emplace_back(0);
   Crowd crowd;
   for (std::size_t i = 0; i < ring.size(); ++i) {
-    crowd.add(i % 5 == 4, [in = ring[i], out = ring[(i + 1) % ring.size()], i, rounds] {
+    crowd.add(i % 5 == 4, [&, in = ring[i], out = ring[(i + 1) % ring.size()], i] {
       for (int r = 0; r < rounds; ++r) {
         const int v = in.recv().value();
         EXPECT_EQ(v, 10 * r + static_cast<int>(i));

@@ -90,7 +90,7 @@ TEST(Channel, HasRoomForItsCapacityAndNoMore) {
 }
 
 TEST(Channel, WithImpossibleCapacityIsNotMade) {
-  EXPECT_THROW(chan<char>(std::numeric_limits<std::size_t>::max()), std::length_error);
+  EXPECT_THROW(make_chan<char>(std::numeric_limits<std::size_t>::max()), std::length_error);
   EXPECT_THROW(make_chan<double>(std::size_t{1} << 40), std::length_error);
   EXPECT_EQ(make_chan<int>().cap(), 0u);
   EXPECT_EQ(make_chan<int>(7).cap(), 7u);
