@@ -1,0 +1,29 @@
+// Who waits on a channel: what a test looks at instead of sleeping until somebody "must" wait.
+#pragma once
+
+#include "runtime/sched.h"
+#include "sync/chan.h"
+
+namespace gofer::test {
+
+/// How many records are in the queue, those of waits that have ended elsewhere included.
+template <class Chan>
+int waiting(const Chan& c, internal::WaitQueue detail::chan_core::*queue) {
+  internal::Inside inside;
+  internal::LockGuard guard(c.core()->lock);
+  int n = 0;
+  for (const internal::Waiter* w = (c.core()->*queue).front(); w != nullptr; w = w->next) ++n;
+  return n;
+}
+
+template <class Chan>
+int waiting_receivers(const Chan& c) {
+  return waiting(c, &detail::chan_core::receivers);
+}
+
+template <class Chan>
+int waiting_senders(const Chan& c) {
+  return waiting(c, &detail::chan_core::senders);
+}
+
+}  // namespace gofer::test
