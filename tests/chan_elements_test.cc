@@ -70,7 +70,8 @@ struct Broken : std::runtime_error {
   Broken() : std::runtime_error("broken") {}
 };
 
-// The n-th copy or move of an element whose fuse is n throws and changes nothing else; 0: none does.
+// The n-th copy or move of an element whose fuse is n throws and changes nothing else; 0: none
+// does.
 struct Fuse {
   Fuse(int n = 0) : left(n) {}
   Fuse(const Fuse& other) {
@@ -345,6 +346,37 @@ TEST(ElementThatThrows, GivenBackIsReceivedByEveryForm) {
   });
 }
 
+// However many moves a form of receiving makes: if one throws, the element is in the channel.
+TEST(ElementThatThrows, AtAnyMoveOfAReceiveGoesBack) {
+  in_both([] {
+    for (int n = 2; n < 8; ++n) {
+      chan<MoveMayThrow> c(2);
+      const auto check = [&](const char* form, auto&& receive) {
+        c.send(MoveMayThrow(5, n));
+        int value = 0;
+        try {
+          receive(value);
+        } catch (const Broken&) {
+          const std::optional<MoveMayThrow> again = c.try_recv();
+          value = again ? again->value : -1;
+        }
+        EXPECT_EQ(value, 5) << form << ", move " << n;
+      };
+      check("recv", [&](int& value) { value = c.recv()->value; });
+      check("range-for", [&](int& value) {
+        for (const MoveMayThrow& v : c) {
+          value = v.value;
+          break;
+        }
+      });
+      check("select", [&](int& value) {
+        select(on_recv(c, [&](const MoveMayThrow& v) { value = v.value; }));
+      });
+    }
+  });
+  EXPECT_EQ(Live<MoveMayThrow>::count, 0);
+}
+
 // Two receivers wait; the first cannot take what it gets, so the second has it.
 TEST(ElementThatThrows, GoesToTheNextWhoWaits) {
   chan<MoveMayThrow> c(0);
@@ -463,6 +495,22 @@ TEST(Element, MayOwnMemoryAndBeMovedOnly) {
     chan<std::vector<std::string>> lists(0);
     go([lists] { lists.send({"a", "b"}); });
     EXPECT_EQ(lists.recv().value(), (std::vector<std::string>{"a", "b"}));
+  });
+}
+
+TEST(Element, NeedsAMoveConstructorAndNothingElse) {
+  struct Fixed {
+    explicit Fixed(int v) : value(v) {}
+    const int value;
+  };
+  in_both([] {
+    chan<Fixed> c(4);
+    for (int i = 0; i < 4; ++i) c.send(Fixed(i));
+    c.close();
+    int sum = c.recv()->value;
+    select(on_recv(c, [&](std::optional<Fixed> v) { sum += v->value; }));
+    for (const Fixed& v : c) sum += v.value;
+    EXPECT_EQ(sum, 6);
   });
 }
 

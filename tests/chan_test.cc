@@ -306,6 +306,7 @@ TEST(Channel, TimeLimitThatIsOverStillTakesWhatIsThere) {
     EXPECT_EQ(c.recv_until(past), 7);
     EXPECT_FALSE(c.recv_until(std::chrono::steady_clock::time_point::min()));
     EXPECT_FALSE(c.recv_until(std::chrono::system_clock::now() - 1h));
+    EXPECT_FALSE(c.recv_until(std::chrono::system_clock::time_point::min()));
     EXPECT_FALSE(c.recv_for(std::chrono::duration<double>(-1e300)));
   });
 }

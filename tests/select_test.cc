@@ -499,6 +499,45 @@ TEST(AnyCase, DefaultsAndTimesOut) {
   });
 }
 
+TEST(AnyCase, SendsAgainAndAgain) {
+  in_both([] {
+    chan<int> c(2);
+    chan<Large> large(1);
+    Large value(8);
+    const int seven = 7;
+    int sent = 0;
+    std::vector<any_case> cases;
+    cases.emplace_back(on_send(c, seven, [&] { ++sent; }));
+    cases.emplace_back(on_send(large, std::move(value)));
+    cases.emplace_back(on_default());
+    large.send(Large(9));
+    EXPECT_EQ(select(cases), 0u);
+    EXPECT_EQ(select(cases), 0u);
+    EXPECT_EQ(select(cases), 2u);
+    EXPECT_EQ(sent, 2);
+    ASSERT_TRUE(value.value);
+    EXPECT_EQ(*large.recv()->value, 9);
+    EXPECT_EQ(select(std::span(cases).subspan(1)), 0u);
+    EXPECT_FALSE(value.value);
+    EXPECT_EQ(*large.recv()->value, 8);
+    EXPECT_EQ(c.recv().value() + c.recv().value(), 14);
+  });
+}
+
+// The case lives on, but what could not be sent is the caller's again.
+TEST(Select, ThatThrowsLeavesTheValuesOfNamedCasesToTheCaller) {
+  in_both([] {
+    const chan<Large> c = closed_chan<Large>();
+    chan<Large> other(0);
+    Large one(1);
+    Large two(2);
+    auto first = on_send(other, std::move(one));
+    auto second = on_send(c, std::move(two));
+    EXPECT_EQ(error_of([&] { select(first, second); }), "send on closed channel");
+    EXPECT_TRUE(one.value && two.value);
+  });
+}
+
 TEST(AnyCase, ChoosesUniformly) {
   std::vector<any_case> cases;
   for (int i = 0; i < 4; ++i) cases.emplace_back(on_recv(closed_chan<int>()));

@@ -92,21 +92,13 @@ class recv_place {
       } g{stored};
       return std::optional<T>(std::move(*stored));
     } else {
-      struct guard {
-        chan_core* core;
-        chan_node<T>* node;
-        bool taken = false;
-        ~guard() {
-          if (taken) {
-            delete node;
-          } else {
-            chan_give_back(core, node);
-          }
-        }
-      } g{core, *stored};
-      std::optional<T> value(std::move_if_noexcept(g.node->value));
-      g.taken = true;
-      return value;
+      std::unique_ptr<chan_node<T>> node(*stored);
+      try {
+        return std::optional<T>(std::move_if_noexcept(node->value));
+      } catch (...) {
+        chan_give_back(core, node.release());
+        throw;
+      }
     }
   }
 
@@ -180,7 +172,14 @@ class recv_iterator {
   explicit recv_iterator(chan_core* core) : core_(core) { ++*this; }
   T& operator*() const { return *value_; }
   recv_iterator& operator++() {
-    value_ = recv_until<T>(core_, no_deadline);
+    // Constructed, not assigned: T needs no assignment, and a move less can throw.
+    std::destroy_at(&value_);
+    try {
+      ::new (&value_) std::optional<T>(recv_until<T>(core_, no_deadline));
+    } catch (...) {
+      ::new (&value_) std::optional<T>();
+      throw;
+    }
     return *this;
   }
   void operator++(int) { ++*this; }

@@ -45,7 +45,7 @@ struct nothing {
 enum class case_kind { chan, timeout, otherwise };
 
 template <class T, class F>
-void hand_to(F& f, std::optional<T> value) {
+void hand_to(F& f, std::optional<T>&& value) {
   if constexpr (std::is_same_v<F, std::optional<T>*>) {
     *f = std::move(value);
   } else if constexpr (std::is_invocable_v<F&, std::optional<T>>) {
@@ -69,7 +69,8 @@ class recv_case {
  public:
   static constexpr case_kind kind = case_kind::chan;
   recv_case(Handle handle, F f) : handle_(std::move(handle)), f_(std::move(f)) {}
-  recv_case(recv_case&&) = default;  // before it takes part in a select
+  recv_case(recv_case&& other)  // before it takes part in a select
+      : handle_(std::move(other.handle_)), f_(std::move(other.f_)) {}
 
   chan_core* core() const {
     if constexpr (std::is_pointer_v<Handle>) {
@@ -80,31 +81,16 @@ class recv_case {
   }
   void prepare(select_case& c) {
     c.chan = core();
-    c.elem = place_.bytes;
+    c.elem = place_.get();
     c.sends = false;
   }
-  void done(bool ok) {
-    std::optional<T> value;
-    if (ok) {
-      recv_place<T> place;
-      // The bytes were constructed by the channel; they move as any stored element does.
-      chan_ops_of<T>::move(place.get(), place_.bytes);
-      chan_ops_of<T>::destroy(place_.bytes);
-      value = place.take(core());
-    }
-    hand_to<T>(f_, std::move(value));
-  }
+  void done(bool ok) { hand_to<T>(f_, ok ? place_.take(core()) : std::nullopt); }
   void not_done() {}
 
  private:
-  struct place {
-    place() = default;
-    place(place&&) noexcept {}  // nothing is in it yet
-    alignas(stored_t<T>) std::byte bytes[sizeof(stored_t<T>)];
-  };
   Handle handle_;
   F f_;
-  place place_;
+  recv_place<T> place_;
 };
 
 /// Value: T, or T& for one that the caller keeps until the select is over.
@@ -114,7 +100,10 @@ class send_case {
   static constexpr case_kind kind = case_kind::chan;
   send_case(Handle handle, Value value, F f)
       : handle_(std::move(handle)), value_(static_cast<Value&&>(value)), f_(std::move(f)) {}
-  send_case(send_case&&) = default;
+  send_case(send_case&& other)  // before it takes part in a select
+      : handle_(std::move(other.handle_)),
+        value_(static_cast<Value&&>(other.value_)),
+        f_(std::move(other.f_)) {}
 
   void prepare(select_case& c) {
     if constexpr (std::is_pointer_v<Handle>) {
@@ -220,6 +209,11 @@ auto on_default(F f = {}) {
 
 namespace detail {
 
+template <class... Cases>
+inline constexpr bool one_and_default = sizeof...(Cases) == 2 &&
+                                        ((Cases::kind == case_kind::chan) + ... + 0) == 1 &&
+                                        ((Cases::kind == case_kind::otherwise) || ...);
+
 /// The earliest of the time limits and which case it is; on_default is one that is over.
 struct select_limit {
   std::int64_t deadline_ns = no_deadline;
@@ -249,14 +243,18 @@ std::size_t select(Cases&&... cases) {
   std::array<detail::select_case, n> table;
   detail::select_limit limit;
   std::size_t at = 0;
-  ((limit.look_at(cases, at), cases.prepare(table[at]), ++at), ...);
   std::size_t chosen;
-  if constexpr (n == 2 &&
-                ((std::remove_cvref_t<Cases>::kind == detail::case_kind::otherwise) || ...)) {
-    chosen = detail::select_one(table[1 - limit.index]) ? 1 - limit.index : limit.index;
-  } else {
-    chosen = detail::select_cases(table.data(), n, limit.deadline_ns);
-    if (chosen == detail::select_timed_out) chosen = limit.index;
+  try {
+    ((limit.look_at(cases, at), cases.prepare(table[at]), ++at), ...);
+    if constexpr (detail::one_and_default<std::remove_cvref_t<Cases>...>) {
+      chosen = detail::select_one(table[1 - limit.index]) ? 1 - limit.index : limit.index;
+    } else {
+      chosen = detail::select_cases(table.data(), n, limit.deadline_ns);
+      if (chosen == detail::select_timed_out) chosen = limit.index;
+    }
+  } catch (...) {
+    (cases.not_done(), ...);
+    throw;
   }
   at = 0;
   ((at++ == chosen ? void() : cases.not_done()), ...);
@@ -314,11 +312,17 @@ class any_case {
 inline std::size_t select(std::span<any_case> cases) {
   std::vector<detail::select_case> table(cases.size());
   detail::select_limit limit;
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    cases[i].case_->look_at(limit, i);
-    cases[i].case_->prepare(table[i]);
+  std::size_t chosen;
+  try {
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      cases[i].case_->look_at(limit, i);
+      cases[i].case_->prepare(table[i]);
+    }
+    chosen = detail::select_cases(table.data(), table.size(), limit.deadline_ns);
+  } catch (...) {
+    for (auto& c : cases) c.case_->not_done();
+    throw;
   }
-  std::size_t chosen = detail::select_cases(table.data(), table.size(), limit.deadline_ns);
   if (chosen == detail::select_timed_out) chosen = limit.index;
   for (std::size_t i = 0; i < cases.size(); ++i) {
     if (i != chosen) cases[i].case_->not_done();

@@ -69,13 +69,13 @@ void TimerHeap::remove_at(uint32_t i) {
   }
 }
 
-bool TimerHeap::move(Timer* t, int64_t when_ns, bool& first) {
+bool TimerHeap::move(Timer* t, int64_t when_ns, bool* first) {
   LockGuard guard(lock_);
   if (t->heap.load(relaxed) != this) return false;
   const uint32_t i = t->index;
   const Entry e{when_ns, t};
   t->when_ns = when_ns;
-  first = when_ns < next_ns_.load(relaxed);
+  if (first != nullptr) *first = when_ns < next_ns_.load(relaxed);
   if (i > 0 && when_ns < entries_[(i - 1) / arity].when_ns) {
     sift_up(i, e);
   } else {
@@ -85,9 +85,9 @@ bool TimerHeap::move(Timer* t, int64_t when_ns, bool& first) {
   return true;
 }
 
-bool TimerHeap::add(Timer* t, bool& first) {
+bool TimerHeap::add(Timer* t, bool* first) {
   LockGuard guard(lock_);
-  first = t->when_ns < next_ns_.load(relaxed);
+  if (first != nullptr) *first = t->when_ns < next_ns_.load(relaxed);
   const uint32_t n = count_.load(relaxed);
   if (n == capacity_ && !grow()) return false;
   count_.store(n + 1, relaxed);
@@ -151,7 +151,7 @@ bool start_timer(M* m, Timer* t, int64_t when_ns, bool parks) {
   P* p = m != nullptr ? m->p : sched.all_ps[0].load(acquire);
   t->when_ns = when_ns;
   bool first;
-  if (!p->timers.add(t, first)) return false;
+  if (!p->timers.add(t, &first)) return false;
   if (!first || when_ns >= sched.sleep_until_ns.load(seq_cst)) return true;
   if (m != nullptr && parks && p->queue.empty()) {
     p->unannounced_timer = true;
@@ -166,7 +166,7 @@ bool move_timer(Timer* t, int64_t when_ns) {
     TimerHeap* heap = t->heap.load(acquire);
     if (heap == nullptr) return false;
     bool first;
-    if (!heap->move(t, when_ns, first)) continue;
+    if (!heap->move(t, when_ns, &first)) continue;
     if (first && when_ns < sched.sleep_until_ns.load(seq_cst)) wake_sleeper(when_ns);
     return true;
   }

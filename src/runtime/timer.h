@@ -47,9 +47,9 @@ class TimerHeap {
   uint32_t count() const { return count_.load(relaxed); }
 
   /// False: no memory. `first`: it is earlier than all that were there.
-  bool add(Timer* t, bool& first);
+  bool add(Timer* t, bool* first = nullptr);
   /// Gives t, which waits here, another time. False: it was not here.
-  bool move(Timer* t, int64_t when_ns, bool& first);
+  bool move(Timer* t, int64_t when_ns, bool* first = nullptr);
   /// False: it was not here.
   bool remove(Timer* t);
   /// Takes out what is due and claims it; the claimed, linked by `next`, oldest first.

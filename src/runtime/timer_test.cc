@@ -111,6 +111,33 @@ TEST(TimerHeap, EveryPlaceCanBeTakenOut) {
   }
 }
 
+TEST(TimerHeap, EveryTimerCanBeGivenAnotherTime) {
+  std::mt19937 random(2);
+  TimerHeap heap;
+  std::array<Timer, 60> timers;
+  for (Timer& t : timers) {
+    prepare(t, static_cast<int64_t>(random() % 1000));
+    ASSERT_TRUE(heap.add(&t));
+  }
+  for (int i = 0; i < 2000; ++i) {
+    Timer& t = timers[random() % timers.size()];
+    const auto when = static_cast<int64_t>(random() % 1000);
+    const int64_t before = heap.next_ns();
+    bool first = false;
+    ASSERT_TRUE(heap.move(&t, when, &first));
+    ASSERT_EQ(first, when < before);
+    int64_t least = no_timer;
+    for (const Timer& each : timers) least = std::min(least, each.when_ns);
+    ASSERT_EQ(heap.next_ns(), least);
+  }
+  std::vector<int64_t> times;
+  for (const Timer& t : timers) times.push_back(t.when_ns);
+  std::sort(times.begin(), times.end());
+  EXPECT_EQ(due(heap, 1000), times);
+  EXPECT_FALSE(heap.move(&timers[0], 5));
+  EXPECT_FALSE(move_timer(&timers[0], 5));
+}
+
 TEST(TimerHeap, KnowsItsOwnTimersOnly) {
   TimerHeap heap, other;
   Timer t;
@@ -293,6 +320,33 @@ TEST(TimerHeap, StopsOrClaimsEachTimerAmongManyThreads) {
   for (std::thread& t : threads) t.join();
   EXPECT_EQ(wrong, 0);
   EXPECT_EQ(heap.count(), 0u);
+}
+
+// Who lost against another end of its wait goes away with its timer as soon as stop_timer returns.
+TEST(TimerHeap, StopDoesNotReturnWhileTheClaimIsAsked) {
+  struct Probe {
+    Timer timer;
+    std::atomic<bool> asked{false};
+    std::atomic<bool> gone{false};
+    bool gone_too_early = false;
+  };
+  TimerHeap heap;
+  Probe probe;
+  probe.timer.arg = &probe;
+  prepare(probe.timer, 1, [](Timer* t) {
+    auto* p = static_cast<Probe*>(t->arg);
+    p->asked = true;
+    for (int i = 0; i < 1000 && !p->gone; ++i) std::this_thread::yield();
+    p->gone_too_early = p->gone;
+    return false;
+  });
+  ASSERT_TRUE(heap.add(&probe.timer));
+  std::thread taker([&] { heap.take_due(1); });
+  while (!probe.asked) std::this_thread::yield();
+  stop_timer(&probe.timer);
+  probe.gone = true;
+  taker.join();
+  EXPECT_FALSE(probe.gone_too_early);
 }
 
 }  // namespace

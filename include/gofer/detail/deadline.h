@@ -44,7 +44,8 @@ std::int64_t deadline_at(std::chrono::time_point<Clock, Duration> t) {
   if constexpr (std::is_same_v<Clock, std::chrono::steady_clock>) {
     return to_ns(t.time_since_epoch());
   } else {
-    return deadline_after(t - Clock::now());
+    const auto now = Clock::now();
+    return t <= now ? 0 : deadline_after(t - now);
   }
 }
 
