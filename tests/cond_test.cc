@@ -27,7 +27,11 @@ using test::wait_until;
 
 constexpr int scaled(int count) { return internal::sanitizers_enabled ? count / 20 : count; }
 
+wait_group started;
+
+// All that were started are gone, and what they did can be seen.
 bool quiescent() {
+  started.wait();
   return wait_until([] { return num_goroutine() == 0; });
 }
 
@@ -40,10 +44,7 @@ class Cond : public testing::Test {
 // Calls f in a goroutine, then in this thread.
 template <class F>
 void in_both(F f) {
-  {
-    SCOPED_TRACE("in a goroutine");
-    run(f);
-  }
+  run(f);
   SCOPED_TRACE("in a thread");
   f();
 }
@@ -102,7 +103,7 @@ TEST_F(Cond, SignalsGoToTheWaitersInTheirOrder) {
     if (i % 5 == 4) {
       threads.emplace_back([&, i] { meeting.wait(i); });
     } else {
-      go([&, i] { meeting.wait(i); });
+      started.go([&, i] { meeting.wait(i); });
     }
     ASSERT_TRUE(meeting.expect_waiting(i + 1));
   }
@@ -118,7 +119,7 @@ TEST_F(Cond, SignalsGoToTheWaitersInTheirOrder) {
 
 TEST_F(Cond, SignalWakesExactlyOne) {
   Meeting meeting;
-  for (int i = 0; i < 10; ++i) go([&, i] { meeting.wait(i); });
+  for (int i = 0; i < 10; ++i) started.go([&, i] { meeting.wait(i); });
   ASSERT_TRUE(meeting.expect_waiting(10));
   for (std::size_t i = 1; i <= 10; ++i) {
     meeting.c.signal();
@@ -132,14 +133,14 @@ TEST_F(Cond, BroadcastWakesExactlyThoseThatWait) {
   Meeting meeting;
   for (int round = 0; round < 20; ++round) {
     const int before = meeting.waiting;
-    for (int i = 0; i < 10; ++i) go([&] { meeting.wait(round); });
+    for (int i = 0; i < 10; ++i) started.go([&] { meeting.wait(round); });
     std::thread t([&] { meeting.wait(round); });
     ASSERT_TRUE(meeting.expect_waiting(before + 11));
     // One that comes while the others are woken waits for the next round.
     std::unique_lock lock(meeting.m);
     meeting.c.broadcast();
     std::atomic<bool> early{true};
-    go([&] {
+    started.go([&] {
       std::unique_lock late(meeting.m);
       meeting.c.wait(late);
       EXPECT_FALSE(early);
@@ -166,7 +167,7 @@ TEST_F(Cond, NoSignalIsStolenByALaterWaiter) {
     bool first_waits = false;
     std::atomic<bool> first{false};
     std::atomic<bool> second{false};
-    go([&] {
+    started.go([&] {
       std::unique_lock lock(m);
       first_waits = true;
       c.wait(lock);
@@ -176,7 +177,7 @@ TEST_F(Cond, NoSignalIsStolenByALaterWaiter) {
       std::lock_guard guard(m);
       return first_waits;
     }));
-    go([&] {
+    started.go([&] {
       std::unique_lock lock(m);
       c.signal();
       c.wait(lock);  // with the lock since the signal: surely the later one
@@ -362,10 +363,10 @@ TEST_F(Cond, TimeLimitsOfThePastDoNotWaitAndOthersAreNotOverTooEarly) {
     EXPECT_FALSE(c.wait_until(lock, steady_clock::now() - 1s));
     EXPECT_FALSE(c.wait_until(lock, std::chrono::system_clock::now() - 1h));
     for (const auto d : {1us, 200us, 3000us}) {
-      const auto start = steady_clock::now();
+      const auto begin = steady_clock::now();
       EXPECT_FALSE(c.wait_for(lock, d));
-      EXPECT_FALSE(c.wait_until(lock, start + 2 * d));
-      EXPECT_GE(steady_clock::now() - start, 2 * d);
+      EXPECT_FALSE(c.wait_until(lock, begin + 2 * d));
+      EXPECT_GE(steady_clock::now() - begin, 2 * d);
     }
     EXPECT_TRUE(lock.owns_lock());
     EXPECT_FALSE(m.try_lock());
@@ -416,9 +417,9 @@ TEST_F(Cond, TimeoutThatMeetsTheSignalPassesItOn) {
     if (round % 8 == 0) {
       plain = std::thread([&] { waiter(limit); });
     } else {
-      go([&] { waiter(limit); });
+      started.go([&] { waiter(limit); });
     }
-    go([&] { waiter(10h); });
+    started.go([&] { waiter(10h); });
     lost += !wait_until([&] {
       std::lock_guard guard(m);
       return waiting == 2;
@@ -521,7 +522,7 @@ TEST_F(Cond, CancelledContextEndsAllWaitsWithIt) {
     signalled += c.wait(ctx, lock);
     ++ended;
   };
-  for (int i = 0; i < 10; ++i) go([&] { wait(); });
+  for (int i = 0; i < 10; ++i) started.go([&] { wait(); });
   std::vector<std::thread> threads;
   for (int i = 0; i < 3; ++i) threads.emplace_back(wait);
   ASSERT_TRUE(wait_until([&] {
@@ -550,13 +551,13 @@ TEST_F(Cond, CancellationThatMeetsTheSignalPassesItOn) {
       ++waiting;
       signalled += c.wait(limit, lock);
     };
-    go([&, ctx = ctx] { waiter(ctx); });
-    go([&] { waiter(background()); });
+    started.go([&, ctx = ctx] { waiter(ctx); });
+    started.go([&] { waiter(background()); });
     lost += !wait_until([&] {
       std::lock_guard guard(m);
       return waiting == 2;
     });
-    go([cancel = cancel] { cancel(); });
+    started.go([cancel = cancel] { cancel(); });
     if (round % 2 == 0) yield();
     c.signal();
     lost += !wait_until([&] { return signalled >= 1; });

@@ -28,7 +28,11 @@ using test::wait_until;
 
 constexpr int scaled(int count) { return internal::sanitizers_enabled ? count / 20 : count; }
 
+wait_group started;
+
+// All that were started are gone, and what they did can be seen.
 bool quiescent() {
+  started.wait();
   return wait_until([] { return num_goroutine() == 0; });
 }
 
@@ -73,10 +77,7 @@ void in_all(int goroutines, int threads, F f) {
 // Calls f in a goroutine, then in this thread.
 template <class F>
 void in_both(F f) {
-  {
-    SCOPED_TRACE("in a goroutine");
-    run(f);
-  }
+  run(f);
   SCOPED_TRACE("in a thread");
   f();
 }
@@ -194,7 +195,7 @@ TEST_F(Mutex, MayBeUnlockedByAnother) {
   in_both([&] {
     for (int i = 0; i < 100; ++i) {
       m.lock();
-      go([&] { m.unlock(); });
+      started.go([&] { m.unlock(); });
       m.lock();
       std::thread([&] { m.unlock(); }).join();
       m.lock();
@@ -211,7 +212,7 @@ TEST_F(Mutex, GoesToTheWaitersInTheirOrderIfNobodyElseComes) {
   m.lock();
   const int count = 20;
   for (int i = 0; i < count; ++i) {
-    go([&, i] {
+    started.go([&, i] {
       ++began;
       std::lock_guard guard(m);
       order.push_back(i);
@@ -226,7 +227,7 @@ TEST_F(Mutex, GoesToTheWaitersInTheirOrderIfNobodyElseComes) {
 
 TEST_F(Mutex, IsUnlockedWhenItsHolderEndsByGoexit) {
   mutex m;
-  go([&] {
+  started.go([&] {
     std::lock_guard guard(m);
     goexit();
   });
@@ -281,11 +282,11 @@ TEST_F(Mutex, TimeLimitsAreNotOverTooEarly) {
   m.lock();
   in_both([&] {
     for (const auto d : {1us, 200us, 3000us}) {
-      const auto start = steady_clock::now();
+      const auto begin = steady_clock::now();
       EXPECT_FALSE(m.try_lock_for(d));
-      EXPECT_FALSE(m.try_lock_until(start + 2 * d));
+      EXPECT_FALSE(m.try_lock_until(begin + 2 * d));
       EXPECT_FALSE(m.try_lock_until(std::chrono::system_clock::now() + d));
-      EXPECT_GE(steady_clock::now() - start, 2 * d);
+      EXPECT_GE(steady_clock::now() - begin, 2 * d);
     }
   });
   m.unlock();
@@ -393,7 +394,7 @@ TEST_F(Mutex, ContextIsOfNoAccountIfNobodyEndsIt) {
     for (const context& c : {ctx, background(), with_timeout(background(), 1h).ctx}) {
       EXPECT_TRUE(m.lock(c));
       EXPECT_FALSE(m.try_lock());
-      go([&] { m.unlock(); });
+      started.go([&] { m.unlock(); });
       EXPECT_TRUE(m.lock(c));
       m.unlock();
     }
@@ -435,10 +436,10 @@ TEST_F(Mutex, DeadlineOfAContextEndsTheWait) {
   mutex m;
   m.lock();
   in_both([&] {
-    const auto start = steady_clock::now();
+    const auto begin = steady_clock::now();
     const auto [ctx, cancel] = with_timeout(background(), 2ms);
     EXPECT_FALSE(m.lock(ctx));
-    EXPECT_GE(steady_clock::now() - start, 2ms);
+    EXPECT_GE(steady_clock::now() - begin, 2ms);
     EXPECT_EQ(ctx.err(), std::errc::timed_out);
   });
   m.unlock();
@@ -498,15 +499,12 @@ bool gets_it_ten_times(bool greedy_thread, bool modest_thread, Hold hold) {
     }
   };
   std::vector<std::thread> threads;
-  const auto start = [&](bool thread, auto& f) {
-    if (thread) {
-      threads.emplace_back(std::ref(f));
-    } else {
-      go(std::ref(f));
-    }
+  const auto begin = [&](bool thread, auto& f) {
+    if (thread) return void(threads.emplace_back(std::ref(f)));
+    started.go(std::ref(f));
   };
-  start(greedy_thread, greedy);
-  start(modest_thread, modest);
+  begin(greedy_thread, greedy);
+  begin(modest_thread, modest);
   const bool enough = wait_until([&] { return got == 10; });
   stop = true;
   for (std::thread& t : threads) t.join();
