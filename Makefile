@@ -1,11 +1,11 @@
 # The few commands of daily work. Builds live in build/<preset>; see CMakePresets.json.
 #   make test TESTS='chan'    only the tests whose name matches
 #   make asan LABEL=quick     one run of each test instead of all
-#   make test JOBS=2          two tests at a time (timing tests then disturb each other)
+#   make test JOBS=4          two tests at a time (timing tests then disturb each other)
 PREFIX ?= /usr/local
 TESTS ?= .
 LABEL ?=
-JOBS ?= 1
+JOBS ?= 2
 DEPS := scripts/install-deps.sh
 BUILD = cmake --preset $(1) && cmake --build --preset $(1)
 CTEST = ctest --preset $(1) -j $(JOBS) -R '$(TESTS)' $(if $(LABEL),-L '$(LABEL)')

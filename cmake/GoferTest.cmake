@@ -26,5 +26,6 @@ function(gofer_add_run name target labels)
   set_tests_properties(${name} PROPERTIES
     TIMEOUT ${gofer_test_timeout}
     LABELS "${labels}"
+    PROCESSORS 2  # tests of a scheduler disturb each other; model checks may run side by side
     ENVIRONMENT "UBSAN_OPTIONS=print_stacktrace=1;${ARGN}")
 endfunction()

@@ -2,9 +2,10 @@
 //
 //   1. a million goroutines, started and joined
 //   2. a parallel computation, and what each processor did for it
-//   3. one workload under four thread models: N:1, GM, GMP, 1:1
+//   3. channels: a sieve of goroutines, a ping-pong, a select over four, ten thousand sleepers
+//   4. one workload under four thread models: N:1, GM, GMP, 1:1
 //
-// The models of chapter 3 are chosen by the environment, so each runs in a child of its own: the
+// The models of chapter 4 are chosen by the environment, so each runs in a child of its own: the
 // program starts itself with the name of a workload as its argument.
 #include <gofer/gofer.h>
 #include <sys/wait.h>
@@ -98,6 +99,78 @@ void a_parallel_computation() {
 
 // --- 3
 
+// A goroutine for every prime hands on what it does not divide.
+int nth_prime(int count) {
+  gofer::chan<int> numbers(0);
+  auto [ctx, cancel] = gofer::with_cancel(gofer::background());
+  gofer::go([numbers, ctx = ctx] {
+    for (int n = 2; numbers.send(ctx, n); ++n) {
+    }
+  });
+  int prime = 0;
+  for (int i = 0; i < count; ++i) {
+    prime = *numbers.recv();
+    gofer::chan<int> filtered(0);
+    gofer::go([in = numbers, out = filtered, prime, ctx = ctx] {
+      while (auto n = in.recv(ctx)) {
+        if (*n % prime != 0 && !out.send(ctx, *n)) return;
+      }
+    });
+    numbers = filtered;
+  }
+  cancel();
+  return prime;
+}
+
+void channels() {
+  using namespace std::chrono_literals;
+  chapter("3. Channels, select, timers");
+  auto start = clock::now();
+  const int prime = nth_prime(1000);
+  std::printf("   the 1000th prime is %d, by a chain of 1000 goroutines, in %.0f ms\n", prime,
+              ms_since(start));
+
+  constexpr int rounds = 200'000;
+  gofer::chan<int> ping(0), pong(0);
+  gofer::go([=] {
+    for (int v : ping) pong.send(v + 1);
+  });
+  start = clock::now();
+  int value = 0;
+  for (int i = 0; i < rounds; ++i) {
+    ping.send(value);
+    value = *pong.recv();
+  }
+  ping.close();
+  std::printf("   ping-pong over two unbuffered channels: %.0f ns a round trip\n",
+              ms_since(start) * 1e6 / value);
+
+  gofer::chan<int> c[4] = {gofer::chan<int>(0), gofer::chan<int>(0), gofer::chan<int>(0),
+                           gofer::chan<int>(0)};
+  int from[4] = {};
+  for (auto& each : c) {
+    gofer::go([each] {
+      for (int i = 0; i < rounds / 4; ++i) each.send(i);
+    });
+  }
+  start = clock::now();
+  for (int i = 0; i < rounds; ++i) {
+    ++from[gofer::select(gofer::on_recv(c[0]), gofer::on_recv(c[1]), gofer::on_recv(c[2]),
+                         gofer::on_recv(c[3]))];
+  }
+  std::printf("   select over four: %.0f ns each, %d + %d + %d + %d received\n",
+              ms_since(start) * 1e6 / rounds, from[0], from[1], from[2], from[3]);
+
+  start = clock::now();
+  gofer::wait_group sleepers;
+  for (int i = 0; i < 10'000; ++i) sleepers.go([] { gofer::sleep_for(100ms); });
+  sleepers.wait();
+  std::printf("   10,000 goroutines that slept for 100 ms were done after %.0f ms\n",
+              ms_since(start));
+}
+
+// --- 4
+
 int fib(int n) {
   if (n < 2) return n;
   int left = 0;
@@ -175,7 +248,7 @@ void print_cell(double ns) {
 }
 
 void thread_models() {
-  chapter("3. Thread models: what one goroutine (or thread) costs");
+  chapter("4. Thread models: what one goroutine (or thread) costs");
   std::printf("   %-40s %14s %14s\n", "", "spawn and join", "fork-join tree");
   struct Row {
     const char* name;
@@ -212,6 +285,7 @@ int main(int argc, char** argv) {
   gofer::run([] {
     a_million_goroutines();
     a_parallel_computation();
+    channels();
   });
   thread_models();
   std::printf("\nDone. Now read README.md, and write your own.\n");

@@ -51,8 +51,11 @@ TEST(Future, CanBeWaitedForWithALimit) {
   auto f = async([=] { return *gate.recv(); });
   EXPECT_FALSE(f.wait_for(1ms));
   EXPECT_FALSE(f.wait_until(std::chrono::steady_clock::now()));
+  auto [ctx, cancel] = with_timeout(background(), 1ms);
+  EXPECT_FALSE(f.wait(ctx));
   EXPECT_FALSE(f.ready());
   gate.send(9);
+  EXPECT_TRUE(f.wait(background()));
   EXPECT_TRUE(f.wait_for(60s));
   EXPECT_EQ(f.get(), 9);
 }

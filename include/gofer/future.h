@@ -5,6 +5,7 @@
 #pragma once
 
 #include <gofer/chan.h>
+#include <gofer/context.h>
 #include <gofer/detail/spawn.h>
 
 #include <chrono>
@@ -44,6 +45,11 @@ class future {
   /// There is a result: get() does not wait.
   bool ready() const { return checked().ready.closed(); }
   void wait() const { checked().ready.recv(); }
+  /// False: the context was done first.
+  bool wait(const context& ctx) const {
+    checked().ready.recv(ctx);
+    return ready();
+  }
   /// False: the time was over.
   template <class Rep, class Period>
   bool wait_for(std::chrono::duration<Rep, Period> d) const {

@@ -5,6 +5,7 @@
 #include <gofer/mutex.h>
 #include <gofer/wait_group.h>
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <mutex>
@@ -18,6 +19,12 @@ class latch {
   explicit latch(int count) { group_.add(count); }
   void count_down(int n = 1) { group_.add(-n); }
   void wait() { group_.wait(); }
+  /// False: the time was over, or the context was done, before.
+  template <class Rep, class Period>
+  bool wait_for(std::chrono::duration<Rep, Period> d) {
+    return group_.wait_for(d);
+  }
+  bool wait(const context& ctx) { return group_.wait(ctx); }
   void arrive_and_wait(int n = 1) {
     count_down(n);
     wait();

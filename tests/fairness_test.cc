@@ -1,0 +1,106 @@
+// Fairness among goroutines that hand the processor to each other: nobody is forgotten for long.
+#include <gofer/gofer.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "runtime/sanitizer.h"
+
+namespace gofer {
+namespace {
+
+constexpr int scaled(int count) { return internal::sanitizers_enabled ? count / 20 : count; }
+
+// Two goroutines that send each other a token, counting, until told to stop.
+class Pair {
+ public:
+  template <class Work>
+  void start(wait_group& wg, const std::atomic<bool>& stop, Work work) {
+    wg.go([this, &stop, work] {
+      while (!stop) {
+        work();
+        there_.send(1);
+        back_.recv();
+        ++exchanges;
+      }
+      there_.close();
+    });
+    wg.go([this, work] {
+      for ([[maybe_unused]] int token : there_) {
+        work();
+        back_.send(1);
+      }
+    });
+  }
+  std::atomic<long> exchanges{0};
+
+ private:
+  chan<int> there_{0};
+  chan<int> back_{0};
+};
+
+// Each of the hog's turns is long, and always one of them is next to run on the processor; but a
+// turn ends with the handing over, and others run then.
+TEST(Fairness, OfAHogAndALightPairThatPlayPingPongOnOneProcessor) {
+  const int procs = gomaxprocs(1);
+  std::atomic<bool> stop{false};
+  Pair hog;
+  Pair light;
+  wait_group wg;
+  hog.start(wg, stop, [] {
+    for (int i = 0; i < 100; ++i) asm volatile("");
+  });
+  light.start(wg, stop, [] {});
+  while (light.exchanges < scaled(20'000) || hog.exchanges < scaled(20'000)) yield();
+  const double ratio = static_cast<double>(hog.exchanges) / static_cast<double>(light.exchanges);
+  stop = true;
+  wg.wait();
+  gomaxprocs(procs);
+  EXPECT_LT(ratio, 20);
+  EXPECT_GT(ratio, 1.0 / 20);
+}
+
+// A ping-pong pair keeps runnext busy; the queue behind it must move all the same.
+TEST(Fairness, OfAPingPongPairAndACrowdInTheQueue) {
+  std::atomic<bool> stop{false};
+  Pair pair;
+  wait_group wg;
+  pair.start(wg, stop, [] {});
+  std::atomic<long> turns{0};
+  for (int i = 0; i < 50; ++i) {
+    wg.go([&] {
+      for (int k = 0; k < 100; ++k) {
+        yield();
+        ++turns;
+      }
+    });
+  }
+  while (turns < 5000) yield();
+  stop = true;
+  wg.wait();
+  EXPECT_GT(pair.exchanges, 0);
+}
+
+// Who sends to many in turn and those who wait for their turn: everybody gets as many.
+TEST(Fairness, OfReceiversThatWaitOnOneChannel) {
+  constexpr int receivers = 8;
+  const int rounds = scaled(4000);
+  chan<int> c(0);
+  std::atomic<int> ready{0};
+  int got[receivers] = {};
+  wait_group wg;
+  for (int& mine : got) {
+    wg.go([&] {
+      ++ready;
+      while (c.recv()) ++mine;
+    });
+  }
+  while (ready < receivers) yield();
+  for (int i = 0; i < rounds; ++i) c.send(i);
+  c.close();
+  wg.wait();
+  for (const int n : got) EXPECT_GT(n, rounds / receivers / 20);
+}
+
+}  // namespace
+}  // namespace gofer
