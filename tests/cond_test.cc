@@ -588,7 +588,7 @@ TEST_F(Cond, WaitThatIsOverLeavesNoFalseDeadlock) {
   expect_help_after("helped_after_early_signal");
 }
 
-TEST_F(Cond, DISABLED_WaitWithAContextThatIsOverLeavesNoFalseDeadlock) {
+TEST_F(Cond, WaitWithAContextThatIsOverLeavesNoFalseDeadlock) {
   expect_help_after("helped_after_early_signal_with_context");
 }
 

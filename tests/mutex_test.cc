@@ -155,7 +155,7 @@ TEST_F(Mutex, IsTakenByTheLocksOfTheStandard) {
   });
 }
 
-TEST_F(Mutex, DISABLED_TwoAtOnceInAnyOrderDoNotDeadlock) {
+TEST_F(Mutex, TwoAtOnceInAnyOrderDoNotDeadlock) {
   const int rounds = scaled(3000);
   mutex a, b;
   long sum = 0;
@@ -315,7 +315,7 @@ TEST_F(Mutex, HugeTimeLimitsLastUntilTheUnlock) {
   EXPECT_TRUE(is_free(m));
 }
 
-TEST_F(Mutex, DISABLED_TimeoutsThatRaceWithUnlocksLoseNothing) {
+TEST_F(Mutex, TimeoutsThatRaceWithUnlocksLoseNothing) {
   const int rounds = scaled(1000);
   for (const int patient : {0, 2}) {
     mutex m;

@@ -442,7 +442,7 @@ TEST_F(RWMutex, OneOfTwoWritersThatGivesUpLetsNobodyIn) {
   EXPECT_TRUE(is_free(m));
 }
 
-TEST_F(RWMutex, DISABLED_TimeoutsThatRaceWithUnlocksLoseNothing) {
+TEST_F(RWMutex, TimeoutsThatRaceWithUnlocksLoseNothing) {
   const int rounds = scaled(1000);
   for (const int patient : {0, 2}) {
     rw_mutex m;

@@ -261,7 +261,7 @@ TEST_F(Semaphore, WaiterThatGivesUpLetsThoseBehindItIn) {
   }
 }
 
-TEST_F(Semaphore, DISABLED_TimeoutsThatRaceWithReleasesLoseNothing) {
+TEST_F(Semaphore, TimeoutsThatRaceWithReleasesLoseNothing) {
   const int rounds = scaled(1500);
   semaphore s(3);
   std::atomic<std::int64_t> out{0};
@@ -300,7 +300,7 @@ TEST_F(Semaphore, ContextEndsTheWait) {
   });
 }
 
-TEST_F(Semaphore, DISABLED_CancellationsThatRaceWithReleasesLoseNothing) {
+TEST_F(Semaphore, CancellationsThatRaceWithReleasesLoseNothing) {
   const int rounds = scaled(1000);
   semaphore s(2);
   std::atomic<std::int64_t> out{0};

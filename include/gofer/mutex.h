@@ -29,9 +29,14 @@ class GOFER_API mutex {
     if (!try_lock()) lock_slow();
   }
   bool try_lock() noexcept {
-    std::uint32_t free = 0;
-    return state_.compare_exchange_strong(free, locked, std::memory_order_acquire,
-                                          std::memory_order_relaxed);
+    std::uint32_t now = 0;
+    while ((now & (locked | busy | starving)) == 0) {
+      if (state_.compare_exchange_weak(now, now | locked, std::memory_order_acquire,
+                                       std::memory_order_relaxed)) {
+        return true;
+      }
+    }
+    return false;
   }
   template <class Rep, class Period>
   bool try_lock_for(std::chrono::duration<Rep, Period> d) {

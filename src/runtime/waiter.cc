@@ -62,7 +62,7 @@ void park_waiter(M* m, Waiter& w, WaitReason reason, UnlockFn unlock, void* arg)
   if (sched.forked.load(relaxed)) used_after_fork();
   // Counted before it can be woken, discounted by who wakes it: the count never says "parked" of a
   // thread that is on its way.
-  w.counted = true;
+  if (!w.counted) w.counted = true;  // one that can be woken already must not be written to
   sched.parked_threads.fetch_add(1, relaxed);
   Parker* parker = w.thread;
   unlock(nullptr, arg);
@@ -121,7 +121,7 @@ bool park_until(M* m, Waiter& w, WaitReason reason, UnlockFn unlock, void* arg,
     park_waiter(m, w, reason, unlock, arg);
     return true;
   }
-  contest->early = true;
+  if (!contest->early) contest->early = true;
   EarlyPark early{unlock, arg, contest};
   if (deadline_ns == no_deadline) {
     park(m, reason, unlock_early, &early);

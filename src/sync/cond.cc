@@ -37,7 +37,7 @@ bool cond::wait_limited(const unlocked& u, const void* limit_of_wait) {
   M* m = enter();
   Waiter w(m);
   w.contest = &contest;
-  w.counted = m == nullptr && limit.none();
+  w.counted = m == nullptr && limit.deadline_ns == no_deadline;
   lock_busy(lock_, busy);
   queue_.push_back(&w);
   unlock_busy(lock_);

@@ -27,13 +27,12 @@ bool give_up(M* m, Waiter& w, WaitReason reason, UnlockFn unlock, void* arg) {
 
 }  // namespace
 
-bool park_limited(M* m, Waiter& w, WaitReason reason, UnlockFn unlock, void* arg,
+bool park_limited(M* m, Waiter& w, Contest& contest, WaitReason reason, UnlockFn unlock, void* arg,
                   const WaitLimit& limit) {
   if (limit.none()) {
     park_waiter(m, w, reason, unlock, arg);
     return true;
   }
-  Contest contest;
   contest.early = limit.done != nullptr;
   w.contest = &contest;
   return park_early(m, w, reason, unlock, arg, limit);

@@ -25,7 +25,7 @@ WaitLimit until_done(const context& ctx);
 
 /// park_waiter with a limit. True: woken by who took w out of its queue. False: the limit came
 /// first, and w may still be queued.
-bool park_limited(M* m, Waiter& w, WaitReason reason, UnlockFn unlock, void* arg,
+bool park_limited(M* m, Waiter& w, Contest& contest, WaitReason reason, UnlockFn unlock, void* arg,
                   const WaitLimit& limit);
 
 /// The same for a wait that has a contest already, an early one if limit.done is set.

@@ -92,6 +92,7 @@ bool mutex::acquire(const void* limit_of_wait) {
     }
     if (first_time) since = time;
     if (time - since > starvation_ns && (now & locked) != 0) now |= starving;
+    Contest contest;
     Waiter w(m);
     if (first_time) {
       queue_.push_back(&w);
@@ -99,7 +100,7 @@ bool mutex::acquire(const void* limit_of_wait) {
       queue_.push_front(&w);
     }
     state_.store(now | waiters | busy, relaxed);
-    const bool signalled = park_limited(m, w, WaitReason::mutex_lock, unbusy, this, limit);
+    const bool signalled = park_limited(m, w, contest, WaitReason::mutex_lock, unbusy, this, limit);
     if (m != nullptr) m = current_m();
     if (!signalled) {
       now = lock_busy(state_, busy);

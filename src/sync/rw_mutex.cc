@@ -57,11 +57,12 @@ bool rw_mutex::acquire(const void* limit_of_wait, bool shared) {
     return free;
   }
   WaitQueue& queue = shared ? waiting_readers_ : waiting_writers_;
+  Contest contest;
   Waiter w(m);
   queue.push_back(&w);
   state_.store(now | (shared ? readers : writers) | busy, relaxed);
   const WaitReason reason = shared ? WaitReason::rw_mutex_rlock : WaitReason::rw_mutex_lock;
-  if (park_limited(m, w, reason, unbusy, this, limit)) return true;
+  if (park_limited(m, w, contest, reason, unbusy, this, limit)) return true;
 
   now = lock_busy(state_, busy);
   queue.remove(&w);

@@ -67,10 +67,11 @@ bool semaphore::acquire_limited(std::int64_t n, const void* limit_of_wait) {
     unlock_busy(lock_);
     return free;
   }
+  Contest contest;
   Waiter w(m);
   w.amount = n;
   queue_.push_back(&w);
-  if (park_limited(m, w, WaitReason::semacquire, unlock, this, limit)) return true;
+  if (park_limited(m, w, contest, WaitReason::semacquire, unlock, this, limit)) return true;
   lock_busy(lock_, busy);
   queue_.remove(&w);
   Waiter* list = grant();  // smaller ones may have waited behind this one

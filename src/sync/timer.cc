@@ -230,12 +230,12 @@ bool sleep(std::int64_t deadline_ns, WaitLimit limit) {
   ensure_started();
   Inside inside;
   limit.deadline_ns = deadline_ns;
+  Contest contest;
   Waiter w(inside.m());
   if (limit.done != nullptr) {
-    park_limited(inside.m(), w, WaitReason::sleep, stay, nullptr, limit);
+    park_limited(inside.m(), w, contest, WaitReason::sleep, stay, nullptr, limit);
     return !limit.done->closed.load(acquire) || os::now_ns() >= deadline_ns;
   }
-  Contest contest;
   w.contest = &contest;
   while (park_until(inside.m(), w, WaitReason::sleep, stay, nullptr, deadline_ns)) {
   }

@@ -136,10 +136,12 @@ bool wait_group::wait_limited(const void* limit_of_wait) {
       break;
     }
   }
+  Contest contest;
   Waiter w(inside.m());
   w.next = (now & waiting) != 0 ? waiters_.load(std::memory_order_relaxed) : nullptr;
   waiters_.store(&w, std::memory_order_relaxed);
-  if (park_limited(inside.m(), w, WaitReason::wait_group_wait, unlock, this, limit)) return true;
+  if (park_limited(inside.m(), w, contest, WaitReason::wait_group_wait, unlock, this, limit))
+    return true;
   remove(w);
   return false;
 }
