@@ -208,7 +208,8 @@ TEST(Context, ThatIsDoneEndsEveryWaitAtOnce) {
 
 TEST(Context, EndsWaitsThatHaveBegun) {
   for (int round = 0; round < scaled(100) + 1; ++round) {
-    auto [ctx, cancel] = with_timeout(background(), std::chrono::microseconds(round * 3));
+    const cancellable made_ctx = with_timeout(background(), std::chrono::microseconds(round * 3));
+    const context& ctx = made_ctx.ctx;
     chan<int> c(0);
     mutex m;
     rw_mutex rw;
@@ -242,7 +243,9 @@ TEST(Context, EndsWaitsThatHaveBegun) {
 
 TEST(Context, CancelRacesWithWhatIsWaitedForAndNothingIsLost) {
   for (int round = 0; round < scaled(3000); ++round) {
-    auto [ctx, cancel] = with_cancel(background());
+    const cancellable made_ctx = with_cancel(background());
+    const context& ctx = made_ctx.ctx;
+    const cancel_func& cancel = made_ctx.cancel;
     semaphore s(0);
     mutex m;
     m.lock();
@@ -251,7 +254,7 @@ TEST(Context, CancelRacesWithWhatIsWaitedForAndNothingIsLost) {
     wait_group wg;
     wg.go([&] { got_permit = s.acquire(ctx); });
     wg.go([&] { got_lock = m.lock(ctx); });
-    wg.go([cancel = cancel] { cancel(); });
+    wg.go([&] { cancel(); });
     wg.go([&] { s.release(); });
     wg.go([&] { m.unlock(); });
     wg.wait();
@@ -289,12 +292,16 @@ TEST(Context, ThatIsDroppedLeavesNothingBehind) {
 }
 
 TEST(Context, MayBeMadeDroppedAndCancelledByManyAtOnce) {
-  auto [parent, cancel] = with_cancel(background());
+  const cancellable made_parent = with_cancel(background());
+  const context& parent = made_parent.ctx;
+  const cancel_func& cancel = made_parent.cancel;
   wait_group wg;
   for (int i = 0; i < 8; ++i) {
-    wg.go([&, parent = parent] {
+    wg.go([&] {
       for (int k = 0; k < scaled(2000); ++k) {
-        auto [child, cancel_child] = with_timeout(parent, std::chrono::microseconds(k % 100));
+        const cancellable made_child = with_timeout(parent, std::chrono::microseconds(k % 100));
+        const context& child = made_child.ctx;
+        const cancel_func& cancel_child = made_child.cancel;
         if (k % 3 == 0) cancel_child();
         if (k % 5 == 0) child.done().recv();
       }
