@@ -216,38 +216,35 @@ TEST(Local, IsEachGoroutinesOwn) {
 
 TEST(Local, IsDestroyedWithItsGoroutineTheNewestFirst) {
   struct Note {
-    std::vector<int>* log = nullptr;
+    chan<int> log;
     int id = 0;
     ~Note() {
-      if (log != nullptr) log->push_back(id);
+      if (log) log.send(id);
     }
   };
   static local<Note> a, b, c;
-  std::vector<int> log;
+  chan<int> log(10);
   const auto fill = [&] {
     a->id = 1;
-    a->log = &log;
+    a->log = log;
     c->id = 3;
-    c->log = &log;
+    c->log = log;
     b->id = 2;
-    b->log = &log;
+    b->log = log;
   };
-  wait_group wg;
-  // The values go when the goroutine ends, after its function: the group's done() is part of that.
-  wg.go([&] { fill(); });
-  wg.wait();
-  ASSERT_TRUE(wait_until([] { return num_goroutine() == 0; }));
-  EXPECT_EQ(log, (std::vector{2, 3, 1}));
-  log.clear();
+  const auto expect_newest_first = [&] {
+    for (int id : {2, 3, 1}) EXPECT_EQ(log.recv(), id);
+    EXPECT_EQ(log.len(), 0u);
+  };
+  go(fill);
+  expect_newest_first();
   go([&] {
     fill();
     goexit();
   });
-  ASSERT_TRUE(wait_until([] { return num_goroutine() == 0; }));
-  EXPECT_EQ(log, (std::vector{2, 3, 1}));
-  log.clear();
+  expect_newest_first();
   std::thread(fill).join();
-  EXPECT_EQ(log, (std::vector{2, 3, 1}));
+  expect_newest_first();
 }
 
 TEST(Pool, GivesBackWhatWasPutAndMakesTheRest) {

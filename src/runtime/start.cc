@@ -41,8 +41,8 @@ const char* variable(const char* name) {
 void on_exit() {
   sched.exit_m.store(current_m(), relaxed);
   sched.exiting.store(true, seq_cst);
-  const int procs = sched.procs.load(relaxed);
-  for (int i = 0; i < procs; ++i) sched.all_ps[i].load(relaxed)->preempt.store(true, relaxed);
+  const int procs = sched.procs.load(acquire);
+  for (int i = 0; i < procs; ++i) sched.all_ps[i].load(acquire)->preempt.store(true, relaxed);
 }
 
 // The next entry is made to fail: a goroutine's because enter() compares with p_word, an ordinary

@@ -42,7 +42,6 @@ struct timer_state {
   chan_core* channel = nullptr;
   const timer_func* func = nullptr;
   timer_state* link = nullptr;  // in the garbage
-  bool has_func = false;        // it was constructed
 };
 
 namespace {
@@ -146,7 +145,6 @@ timer_state* timer_new(const timer_func* func) {
 }
 
 void* timer_place(timer_state* t) noexcept {
-  t->has_func = true;
   return reinterpret_cast<char*>(t) + place_offset(t->func);
 }
 
@@ -163,7 +161,7 @@ void timer_delete_unused(timer_state* t) noexcept {
 void timer_release(timer_state* t) noexcept {
   if (t->refs.fetch_sub(1, acq_rel) != 1) return;
   if (t->channel != nullptr) chan_release(t->channel);
-  if (t->has_func) t->func->destroy(timer_place(t));
+  if (t->func != nullptr) t->func->destroy(timer_place(t));
   timer_delete_unused(t);
 }
 
