@@ -30,19 +30,25 @@ void lock_slow(std::atomic<uint32_t>& word) {
   while (word.exchange(2, acquire) != 0) os::futex_wait(&word, 2);
 }
 
+// Looks again after pauses that grow: who has the lock can take it some more times meanwhile, with
+// all it protects in its own cache, which is what two cores need to get anything done together.
 void ShortLock::lock_slow() {
-  constexpr int spins = 100;
+  constexpr int first_pauses = 8;
+  constexpr int most_pauses = 64;
+  constexpr int spins = 40;
   constexpr int yields = 20;
   constexpr int64_t pause_ns = 50'000;
+  int pauses = first_pauses;
   for (int i = 0;; ++i) {
-    if (word_.load(relaxed) == 0 && word_.exchange(1, acquire) == 0) return;
     if (i < spins) {
-      cpu_relax();
+      for (int k = 0; k < pauses; ++k) cpu_relax();
+      if (pauses < most_pauses) pauses *= 2;
     } else if (i < spins + yields) {
       os::yield_thread();
     } else {
       os::sleep_ns(pause_ns);  // the holder may need this core and have a lower priority
     }
+    if (word_.load(relaxed) == 0 && word_.exchange(1, acquire) == 0) return;
   }
 }
 
