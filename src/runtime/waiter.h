@@ -139,6 +139,21 @@ bool park_until(M* m, Waiter& w, WaitReason reason, UnlockFn unlock, void* arg,
 /// above. Locks may be held. next: a goroutine runs next on this P.
 void wake(M* m, Waiter* w, bool next = true);
 
+/// For a waiter that is in no queue, or in one whose lock is not held: nothing to release.
+inline bool stay_parked(G*, void*) { return true; }
+
+/// The same list, linked by `next`, the other way round.
+inline Waiter* reversed(Waiter* list) {
+  Waiter* result = nullptr;
+  while (list != nullptr) {
+    Waiter* next = list->next;
+    list->next = result;
+    result = list;
+    list = next;
+  }
+  return result;
+}
+
 /// Wakes a list of them, linked by `next`.
 void wake_list(M* m, Waiter* first);
 

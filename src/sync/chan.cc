@@ -23,8 +23,6 @@ bool unlock_chan(G*, void* c) {
   return true;
 }
 
-bool stay_parked(G*, void*) { return true; }
-
 // Nothing is ever sent or received on the nil channel.
 chan_result wait_on_nil(WaitReason reason, int64_t deadline_ns) {
   if (deadline_ns == 0) return chan_result::would_block;
@@ -66,17 +64,6 @@ Waiter* collect_all(WaitQueue& queue, Waiter* list) {
     list = w;
   }
   return list;
-}
-
-Waiter* reversed(Waiter* list) {
-  Waiter* result = nullptr;
-  while (list != nullptr) {
-    Waiter* next = list->next;
-    list->next = result;
-    result = list;
-    list = next;
-  }
-  return result;
 }
 
 }  // namespace

@@ -14,10 +14,6 @@ namespace {
 
 constexpr std::uint32_t busy = 1;
 
-void unlock_busy(std::atomic<std::uint32_t>& word) { word.store(0, release); }
-
-bool stay(G*, void*) { return true; }
-
 }  // namespace
 
 bool cond::wait_unlocked(const unlocked& u, std::int64_t deadline_ns) {
@@ -46,7 +42,7 @@ bool cond::wait_limited(const unlocked& u, const void* limit_of_wait) {
   u.release(u.lock);  // the user's; it must not throw
 
   m = enter();
-  bool woken = park_early(m, w, WaitReason::cond_wait, stay, nullptr, limit);
+  bool woken = park_early(m, w, WaitReason::cond_wait, stay_parked, nullptr, limit);
   if (m != nullptr) m = current_m();
   if (!woken) {
     lock_busy(lock_, busy);

@@ -55,4 +55,7 @@ Word lock_busy(std::atomic<Word>& word, Word busy) {
   }
 }
 
+/// Of a word that is nothing but this lock.
+inline void unlock_busy(std::atomic<uint32_t>& word) { word.store(0, release); }
+
 }  // namespace gofer::internal

@@ -14,8 +14,6 @@ namespace {
 
 constexpr std::uint32_t busy = 1;
 
-void unlock_busy(std::atomic<std::uint32_t>& word) { word.store(0, internal::release); }
-
 void check(std::int64_t n) {
   if (n < 0) throw std::invalid_argument("gofer::semaphore: negative number of permits");
 }

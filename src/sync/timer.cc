@@ -221,8 +221,6 @@ bool timer_stop(timer_state* t) {
 
 namespace {
 
-bool stay(G*, void*) { return true; }
-
 bool sleep(std::int64_t deadline_ns, WaitLimit limit) {
   if (deadline_ns == 0) return limit.done == nullptr || !limit.done->closed.load(acquire);
   ensure_started();
@@ -231,11 +229,11 @@ bool sleep(std::int64_t deadline_ns, WaitLimit limit) {
   Contest contest;
   Waiter w(inside.m());
   if (limit.done != nullptr) {
-    park_limited(inside.m(), w, contest, WaitReason::sleep, stay, nullptr, limit);
+    park_limited(inside.m(), w, contest, WaitReason::sleep, stay_parked, nullptr, limit);
     return !limit.done->closed.load(acquire) || os::now_ns() >= deadline_ns;
   }
   w.contest = &contest;
-  while (park_until(inside.m(), w, WaitReason::sleep, stay, nullptr, deadline_ns)) {
+  while (park_until(inside.m(), w, WaitReason::sleep, stay_parked, nullptr, deadline_ns)) {
   }
   return true;
 }

@@ -43,17 +43,6 @@ void back_off(int& tries) {
   }
 }
 
-Waiter* reversed(Waiter* list) {
-  Waiter* oldest_first = nullptr;
-  while (list != nullptr) {
-    Waiter* next = list->next;
-    list->next = oldest_first;
-    oldest_first = list;
-    list = next;
-  }
-  return oldest_first;
-}
-
 }  // namespace
 
 void wait_group::add_slow(std::uint64_t now) {
