@@ -70,8 +70,14 @@ void touch(char* from, const char* to) {
   for (char* at = from; at < to; at += os::page_size) *const_cast<volatile char*>(at) = 1;
 }
 
-// The permissions of the mapping that the address lies in, as /proc/self/maps has them.
-std::string permissions(const char* address) {
+struct Mapping {
+  uintptr_t from;
+  uintptr_t to;
+  std::string permissions;
+};
+
+// The mapping that the address lies in, as /proc/self/maps has it.
+Mapping mapping_of(const char* address) {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
     unsigned long from = 0;
@@ -79,17 +85,12 @@ std::string permissions(const char* address) {
     char mode[8] = {};
     if (sscanf(line.c_str(), "%lx-%lx %7s", &from, &to, mode) != 3) continue;
     const auto at = reinterpret_cast<uintptr_t>(address);
-    if (at >= from && at < to) return mode;
+    if (at >= from && at < to) return {from, to, mode};
   }
-  return "";
+  return {};
 }
 
-size_t map_entries() {
-  std::ifstream maps("/proc/self/maps");
-  size_t lines = 0;
-  for (std::string line; std::getline(maps, line);) ++lines;
-  return lines;
-}
+std::string permissions(const char* address) { return mapping_of(address).permissions; }
 
 bool kernel_has_markers() {
   void* page = os::reserve(os::page_size);
@@ -172,7 +173,7 @@ TEST(Stack, MarkerGuardFaultsAndSplitsNoMapping) {
   if (!kernel_has_markers()) GTEST_SKIP() << "this kernel has no guard markers";
   set_guard_kind(GuardKind::marker);
   std::vector<char*> stacks;
-  const size_t before = map_entries();
+  std::set<uintptr_t> mappings;
   for (int i = 0; i < 200; ++i) {
     char* stack = take_stack(marker_class);
     ASSERT_NE(stack, nullptr);
@@ -180,9 +181,12 @@ TEST(Stack, MarkerGuardFaultsAndSplitsNoMapping) {
     if (i < 5) {
       EXPECT_TRUE(guarded(stack));
     }
-    EXPECT_EQ(permissions(stack), "rw-p");
+    const Mapping mapping = mapping_of(stack);
+    EXPECT_EQ(mapping.permissions, "rw-p");
+    EXPECT_GE(mapping.to - reinterpret_cast<uintptr_t>(stack), stack_size(marker_class));
+    mappings.insert(mapping.from);
   }
-  EXPECT_LT(map_entries(), before + 60);  // 200 and more if each split one
+  EXPECT_LT(mappings.size(), 60u);  // 200 if each had one
   for (char* stack : stacks) put_stack(stack, marker_class);
 }
 
