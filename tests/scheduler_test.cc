@@ -426,6 +426,7 @@ uint64_t total_stolen() {
 struct Computing {
   explicit Computing(int n = 0) : children(n) {}
   void operator()() {
+    const no_preempt until_told;
     thread = internal::os::thread_id();
     while (!end) {
       if (start && !started) {

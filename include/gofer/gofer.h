@@ -1,6 +1,7 @@
 // Everything Gofer has, in one include.
 #pragma once
 
+#include <gofer/blocking.h>
 #include <gofer/chan.h>
 #include <gofer/cond.h>
 #include <gofer/context.h>
@@ -10,6 +11,7 @@
 #include <gofer/latch.h>
 #include <gofer/local.h>
 #include <gofer/mutex.h>
+#include <gofer/no_preempt.h>
 #include <gofer/once.h>
 #include <gofer/pool.h>
 #include <gofer/rate_limiter.h>

@@ -29,6 +29,10 @@ void* make_frame(void* top);
 /// The registers saved on a stack that does not run, for the unwinder.
 Context saved_context(void* sp);
 
+/// In a signal's handler: if the signal has interrupted a system call that only waits, and that the
+/// kernel would not start again by itself, it is started again.
+void restart_interrupted_call(void* signal_context);
+
 }  // namespace arch
 }  // namespace gofer::internal
 

@@ -93,7 +93,7 @@ scheduler_stats stats() {
   s.threads = sched.ms;
   s.idle_threads = sched.idle_m_count;
   s.spinning_threads = sched.spinning_ms.load(relaxed);
-  s.global_queue = sched.queue.count();
+  s.global_queue = global_count_locked();
   sched.lock.unlock();
   if (m != nullptr) leave(m);
   for (int i = 0; i < s.gomaxprocs; ++i) {

@@ -26,10 +26,10 @@ struct Snapshot {
 Snapshot look() {
   LockGuard guard(sched.lock);
   const bool all_idle = sched.idle_m_count + sched.idle_locked_ms == sched.ms;
-  const bool quiet = all_idle && sched.queue.count() == 0 && sched.runs.load(seq_cst) > 0 &&
+  const bool quiet = all_idle && global_count_locked() == 0 && sched.runs.load(seq_cst) > 0 &&
                      earliest_timer_ns() == no_timer && !sched.stopping.load(relaxed) &&
                      !sched.exiting.load(relaxed);
-  return {quiet, sched.ms + sched.parked_threads.load(seq_cst)};
+  return {quiet, own_threads + sched.ms + sched.parked_threads.load(seq_cst)};
 }
 
 }  // namespace

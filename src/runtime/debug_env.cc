@@ -16,7 +16,8 @@ namespace gofer::internal {
 namespace {
 
 constexpr int max_gomaxprocs = 4096;
-constexpr uint64_t max_idle_ms = 1'000'000'000;  // eleven days; in nanoseconds it fits in 64 bits
+constexpr uint64_t max_milliseconds =
+    1'000'000'000;  // eleven days; in nanoseconds they fit in 64 bits
 constexpr size_t min_stack_size = size_t{64} << 10;
 constexpr size_t max_stack_size = size_t{1} << 30;
 
@@ -90,7 +91,13 @@ class Parser {
     } else if (key == "guard") {
       parse_guard(value, env);
     } else if (key == "idlems") {
-      parse_idle(value, env);
+      parse_milliseconds(key, value, env->idle_ms);
+    } else if (key == "schedtrace") {
+      parse_milliseconds(key, value, env->schedtrace_ms);
+    } else if (key == "scheddetail") {
+      parse_switch(key, value, env->scheddetail);
+    } else if (key == "asyncpreemptoff") {
+      parse_switch(key, value, env->async_preempt_off);
     } else {
       say("gofer: GOFER_DEBUG: unknown key '%s': ignored", Quoted(key).text);
     }
@@ -116,13 +123,22 @@ class Parser {
     }
   }
 
-  void parse_idle(std::string_view value, DebugEnv* env) {
+  void parse_milliseconds(std::string_view key, std::string_view value, int64_t& setting) {
     const std::optional<uint64_t> number = parse_number(value);
-    if (!number || *number > max_idle_ms) {
-      return say("gofer: GOFER_DEBUG: idlems=%s is not a number from 0 to %llu: ignored",
-                 Quoted(value).text, static_cast<unsigned long long>(max_idle_ms));
+    if (!number || *number > max_milliseconds) {
+      return say("gofer: GOFER_DEBUG: %s=%s is not a number from 0 to %llu: ignored",
+                 Quoted(key).text, Quoted(value).text,
+                 static_cast<unsigned long long>(max_milliseconds));
     }
-    env->idle_ms = static_cast<int64_t>(*number);
+    setting = static_cast<int64_t>(*number);
+  }
+
+  void parse_switch(std::string_view key, std::string_view value, bool& setting) {
+    if (value != "0" && value != "1") {
+      return say("gofer: GOFER_DEBUG: %s=%s is neither 0 nor 1: ignored", Quoted(key).text,
+                 Quoted(value).text);
+    }
+    setting = value == "1";
   }
 
   // A number too large for 64 bits is the largest one: too large for every use.

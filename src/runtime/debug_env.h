@@ -1,5 +1,6 @@
 // What the environment says about the runtime, read once at the start:
-//   GOFER_DEBUG=key=value,...   model=gm|gmp, guard=madvise|mprotect|none, idlems=N
+//   GOFER_DEBUG=key=value,...   model=gm|gmp, guard=madvise|mprotect|none, idlems=N,
+//                               asyncpreemptoff=0|1, schedtrace=N (ms), scheddetail=0|1
 //   GOMAXPROCS=N                at most 4096
 //   GOFER_STACK_SIZE=N[K|M]     64K to 1024M
 #pragma once
@@ -12,11 +13,14 @@ namespace gofer::internal {
 struct DebugEnv {
   enum class Guard { madvise, mprotect, none };
 
-  bool model_gm = false;         ///< no local queues: everything through the global one
-  Guard guard = Guard::madvise;  ///< how the ends of stacks are made to fault
-  int64_t idle_ms = 5000;        ///< how long an idle thread lives
-  int gomaxprocs = 0;            ///< 0: not given
-  size_t stack_size = 0;         ///< bytes; 0: not given
+  bool model_gm = false;           ///< no local queues: everything through the global one
+  Guard guard = Guard::madvise;    ///< how the ends of stacks are made to fault
+  int64_t idle_ms = 5000;          ///< how long an idle thread lives
+  bool async_preempt_off = false;  ///< no goroutine is paused by a signal
+  int64_t schedtrace_ms = 0;       ///< 0: off
+  bool scheddetail = false;
+  int gomaxprocs = 0;     ///< 0: not given
+  size_t stack_size = 0;  ///< bytes; 0: not given
 };
 
 /// The arguments are the variables' values, or null. What is wrong is told through `complain`, one

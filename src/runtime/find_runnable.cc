@@ -139,6 +139,9 @@ G* look_for_work(M* m, bool& inherits) {
     p->preempt.store(false, relaxed);
     inherits = false;
     run_timers(m, p);
+    if (sched.urgent_size.load(relaxed) != 0) {
+      if (G* g = take_global_locking(p, 1); g != nullptr) return g;
+    }
     if (p->budget <= 0) {
       p->budget = switches_per_look;
       if (G* g = take_global_locking(p, 1); g != nullptr) return g;

@@ -77,8 +77,10 @@ struct alignas(64) StackHead {
   LocalTable* locals = nullptr;
   int32_t locks = 0;  // calls of lock_os_thread to be undone
   WaitReason wait_reason = WaitReason::none;
-  bool tied = false;   // locked_m is not the user's doing
-  bool exits = false;  // goexit() unwinds it
+  bool tied = false;           // locked_m is not the user's doing
+  bool exits = false;          // goexit() unwinds it
+  uint8_t no_preempt = 0;      // scopes in which it is not to be paused
+  uint32_t slice_used_us = 0;  // when it was paused before the end of its slice
   [[no_unique_address]] SanitizerFiber fiber;
 };
 

@@ -47,6 +47,20 @@ class Note {
   atomic<uint32_t> word_{0};
 };
 
+/// What an M does first.
+enum class Birth : uint8_t {
+  with_p,        // runs the P that awaits it
+  on_idle_list,  // sleeps: the runtime's first M, which is on the idle list already
+  as_reserve,    // goes idle
+};
+
+/// Why sysmon asks for a P.
+enum class Preempt : uint8_t {
+  slice,      // its goroutine has had its time slice: to the tail of the queue
+  wake,       // a timer is due: to the front, with the rest of its slice
+  surrender,  // its thread sleeps: the P goes, the thread stays as it is
+};
+
 struct alignas(128) M {
   atomic<uint32_t> in_runtime{1};  // see p_word.h
   uint32_t id = 0;                 // from 1
@@ -62,10 +76,19 @@ struct alignas(128) M {
   G* handed = nullptr;                   // the next goroutine, if a direct switch could not do it
   bool spinning = false;                 // looks for work without having any
   bool on_idle_list = false;
-  bool starts_idle = false;  // the first M: no P awaits it
-  bool ends = false;         // its locked goroutine ended: so does the thread
+  Birth birth = Birth::with_p;
+  bool ends = false;  // its locked goroutine ended: so does the thread
   bool handed_inherits = false;
   int tid = 0;
+
+  // Preemption and blocking calls: preempt.cc, blocking.cc.
+  atomic<uint64_t> preempt_word{0};    // sysmon wants this hold of a P (p_word) to end; 0: none
+  atomic<Preempt> preempt_kind{};      // and for what
+  atomic<bool> signalled{false};       // a signal of ours is on its way
+  atomic<bool> lost_p{false};          // its P was taken by sysmon, and it has not noticed
+  atomic<bool> let_go{false};          // a paused M shall go on without a P: the process ends
+  atomic<uint64_t> blocking_at{0};     // announced a blocking call: P::switches then, plus 1
+  atomic<uintptr_t>* guard = nullptr;  // what function prologues compare with: see prologue.h
 
   G* locked_g = nullptr;            // the only goroutine it may run
   atomic<P*> next_p{nullptr};       // given by who wakes it

@@ -4,8 +4,21 @@
 namespace gofer::internal {
 namespace {
 
+[[gnu::tls_model("initial-exec")]] thread_local constinit bool urgent_thread = false;
+
 void publish_queue_size() {
-  sched.queue_size.store(static_cast<uint32_t>(sched.queue.count()), relaxed);
+  sched.urgent_size.store(static_cast<uint32_t>(sched.urgent.count()), relaxed);
+  sched.queue_size.store(static_cast<uint32_t>(global_count_locked()), relaxed);
+}
+
+G* pop_global() {
+  G* g = sched.urgent.pop_front();
+  return g != nullptr ? g : sched.queue.pop_front();
+}
+
+G* front_of_global() {
+  G* g = sched.urgent.front();
+  return g != nullptr ? g : sched.queue.front();
 }
 
 }  // namespace
@@ -23,8 +36,17 @@ bool put_overflow(P* p, G* g) {
   return true;
 }
 
+size_t global_count_locked() { return sched.urgent.count() + sched.queue.count(); }
+
+void make_thread_urgent() { urgent_thread = true; }
+
 void put_global(G* g) {
   LockGuard guard(sched.lock);
+  if (urgent_thread) {
+    sched.urgent.push_back(g);
+    publish_queue_size();
+    return;
+  }
   put_global_locked(g);
 }
 
@@ -35,12 +57,16 @@ void put_global_locked(G* g) {
 
 void put_global_front(G* g) {
   LockGuard guard(sched.lock);
+  put_global_front_locked(g);
+}
+
+void put_global_front_locked(G* g) {
   sched.queue.push_front(g);
   publish_queue_size();
 }
 
 G* take_global(P* p, uint32_t max) {
-  const auto size = static_cast<uint32_t>(sched.queue.count());
+  const auto size = static_cast<uint32_t>(global_count_locked());
   if (size == 0) return nullptr;
   uint32_t n = size / static_cast<uint32_t>(sched.procs.load(relaxed)) + 1;
   constexpr uint32_t half_ring = decltype(p->queue)::capacity / 2;
@@ -48,15 +74,26 @@ G* take_global(P* p, uint32_t max) {
   if (n > half_ring) n = half_ring;
   if (max != 0 && n > max) n = max;
   if (sched.gm) n = 1;
-  G* first = sched.queue.pop_front();
+  G* first = pop_global();
   for (uint32_t i = 1; i < n; ++i) {
-    G* g = sched.queue.pop_front();
+    // A locked one is best left where every P finds it: it must go to its own thread from there.
+    if (front_of_global()->locked()) break;
+    G* g = pop_global();
     __builtin_prefetch(g->closure);  // it runs soon, and may have waited in memory for long
     p->queue.put(g);
   }
   publish_queue_size();
   return first;
 }
+
+G* take_global_if(bool (*wanted)(G* g)) {
+  G* g = sched.urgent.take_if(wanted);
+  if (g == nullptr) g = sched.queue.take_if(wanted);
+  publish_queue_size();
+  return g;
+}
+
+G* next_global_locked() { return front_of_global(); }
 
 void drain_local_locked(P* p) {
   bool inherits;

@@ -1,33 +1,52 @@
 // Taking a P from an M that is outside of the runtime, and that M's way back to one. p_word.h has
 // the protocol and why it is right.
 #include "os/membarrier.h"
+#include "os/thread.h"
 #include "runtime/switch.h"
 
 namespace gofer::internal {
-namespace {
 
-// The goroutine on m has lost its P and none is idle. It waits for one in the global queue, tied to
-// its thread: the call that brought it here (`go`, say) must not move it to another.
-void wait_tied(M* m) {
+void wait_tied(M* m, P* passed_on, bool front) {
   G* g = m->curg;
+  P* before = m->p;
   const bool locked = g->head->locked_m != nullptr;
   if (!locked) {
     g->head->locked_m = m;
     g->head->tied = true;
     m->locked_g = g;
+    ++sched.tied;
   }
   m->p = nullptr;
   g->head->m.store(nullptr, relaxed);
   set_status(g, GStatus::running, GStatus::runnable);
-  put_global_locked(g);
-  sched.lock.unlock();
-  wait_for_p(m);
+  if (front) {
+    put_global_front_locked(g);
+  } else {
+    put_global_locked(g);
+  }
+  if (passed_on != nullptr) {
+    disown_p(passed_on);
+    pass_on_locked(passed_on);
+  } else {
+    sched.lock.unlock();
+  }
+  if (!wait_for_p(m)) {
+    m->p = before;  // for enter(), which will find that it is not ours
+    m->p_word = 0;
+    return;
+  }
   if (!locked) {
     g->head->locked_m = nullptr;
     g->head->tied = false;
     m->locked_g = nullptr;
   }
-  begin_running(m, m->p, g, false);
+  P* p = m->p;
+  begin_running(m, p, g, false);
+  const int64_t now = os::now_ns();
+  p->resumed_ns.store(now, relaxed);
+  p->slice_start_ns.store(now - int64_t{1000} * g->head->slice_used_us, relaxed);
+  g->head->slice_used_us = 0;
+  p->slice_tick.store(p->schedtick.load(relaxed), release);
 }
 
 // By the word alone, whatever takers do meanwhile: `running` and `retaking` of our generation mean
@@ -42,23 +61,51 @@ bool keep_p(M* m) {
   return true;
 }
 
+bool take_any_p_locked(M* m) {
+  P* p = take_idle_p();
+  if (p == nullptr) return false;
+  acquire_p(m, p);
+  return true;
+}
+
+namespace {
+
+// The process ends, and nobody gives up a P any more. Goroutines stop here; the one that runs the
+// exit handlers takes any P that it can get.
+void enter_at_exit(M* m) {
+  if (sched.exit_m.load(relaxed) != m) os::sleep_for_ever();
+  for (;;) {
+    {
+      LockGuard guard(sched.lock);
+      if (take_any_p_locked(m)) return;
+    }
+    const int procs = sched.procs.load(relaxed);
+    for (int i = 0; i < procs; ++i) {
+      P* p = sched.all_ps[i].load(relaxed);
+      if (!take_p(p)) continue;
+      acquire_p(m, p);
+      return;
+    }
+    os::yield_thread();
+  }
+}
+
 }  // namespace
 
 void enter_slow(M* m) {
   if (sched.forked.load(relaxed)) used_after_fork();
   if (keep_p(m)) return;
+  m->lost_p.store(false, relaxed);
+  if (sched.exiting.load(relaxed)) {
+    enter_at_exit(m);
+    return;
+  }
   sched.lock.lock();
-  if (keep_p(m)) {  // given back by who had stopped the world
+  if (keep_p(m) || take_any_p_locked(m)) {  // kept: given back by who had stopped the world
     sched.lock.unlock();
     return;
   }
-  P* p = take_idle_p();
-  if (p == nullptr) {
-    wait_tied(m);
-    return;
-  }
-  acquire_p(m, p);
-  sched.lock.unlock();
+  wait_tied(m, nullptr, false);
 }
 
 PWord begin_take(P* p) {

@@ -7,8 +7,12 @@
 //   schedule.cc       what an M does on g0: the 61st tick, run a goroutine, its stack
 //   find_runnable.cc  where work is looked for, stealing, and the look again before sleep
 //   start_stop.cc     Ms: start, wake, idle, end; hand off a P
+//   template_thread.cc  the thread that starts all others
 //   timer.cc          timers, a heap per P
 //   retake.cc         taking a P from an M outside of the runtime, and that M's way back
+//   sysmon.cc         the thread that watches: blocked threads, time slices, late timers
+//   preempt.cc        pausing the thread of a goroutine that does not come by itself
+//   blocking.cc       calls that say that they block
 //   stop_world.cc     stop the world, gomaxprocs
 //   deadlock.cc       nobody can ever run again
 //   waiter.cc         goroutines and ordinary threads in one wait queue
@@ -17,6 +21,8 @@
 //
 // "inside" in a comment: the caller has entered the runtime (enter()), or is on g0.
 #pragma once
+
+#include <signal.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -31,9 +37,14 @@
 
 namespace gofer::internal {
 
+/// How sysmon sleeps: for a short time; until something happens, or some milliseconds; or until a P
+/// is no longer idle.
+enum class SysmonSleep : uint32_t { shortly = 0, lightly = 1, deep = 2 };
+
 inline constexpr int max_procs = 4096;
 inline constexpr int idle_ms_reserve = 4;  // idle Ms that do not end
 inline constexpr int id_batch = 16;
+inline constexpr int own_threads = 2;  // sysmon and the template thread
 
 /// A FIFO of goroutines linked by G::link.
 class GQueue {
@@ -62,6 +73,19 @@ class GQueue {
     --count_;
     return g;
   }
+  /// The first of which `wanted` is true, taken out.
+  G* take_if(bool (*wanted)(G* g)) {
+    G* before = nullptr;
+    for (G* g = head_; g != nullptr; before = g, g = g->link) {
+      if (!wanted(g)) continue;
+      if (before == nullptr) return pop_front();
+      before->link = g->link;
+      if (tail_ == g) tail_ = before;
+      --count_;
+      return g;
+    }
+    return nullptr;
+  }
   void append(GQueue& other) {
     if (other.head_ == nullptr) return;
     if (tail_ != nullptr) {
@@ -86,8 +110,10 @@ struct Sched {
   Lock lock{LockRank::sched};
 
   // Under the lock; atomics may be read without it.
+  GQueue urgent;  // before all others: woken by sysmon because every P was busy
   GQueue queue;
-  atomic<uint32_t> queue_size{0};  // of queue
+  atomic<uint32_t> urgent_size{0};
+  atomic<uint32_t> queue_size{0};  // of both
   GQueue stack_waiters;            // goroutines that could not get a stack for their first run
   atomic<uint32_t> stack_waiter_count{0};
   P* idle_ps = nullptr;
@@ -96,6 +122,8 @@ struct Sched {
   int ms = 0;            // threads that live or are being started
   int idle_m_count = 0;
   int idle_locked_ms = 0;  // Ms that wait for their locked goroutine
+  int reserve_coming = 0;  // idle Ms that are being started
+  int tied = 0;            // runnable goroutines that wait for a P on their own thread
   M* sleeper =
       nullptr;  // of the idle Ms the one that wakes for timers; there is one if any is idle
   int max_ms = 10000;
@@ -115,7 +143,11 @@ struct Sched {
   atomic<bool> started{false};
   bool gm = false;  // GOFER_DEBUG=model=gm: no local queues
   bool has_membarrier = false;
-  atomic<int32_t> procs{0};  // GOMAXPROCS
+  bool has_signal = false;            // threads may be paused by a signal
+  atomic<uint32_t> sysmon_sleeps{0};  // SysmonSleep
+  atomic<uint64_t> paused{0};         // times that a goroutine was paused
+  atomic<uint64_t> retaken{0};        // times that a blocked thread lost its P
+  atomic<int32_t> procs{0};           // GOMAXPROCS
 
   alignas(64) atomic<uint64_t> last_id{0};
   atomic<int64_t> live{0};  // as P::live, by callers without a P
@@ -123,6 +155,8 @@ struct Sched {
   atomic<bool> main_called_goexit{false};
   atomic<int32_t> parked_threads{0};  // ordinary threads parked without a time limit
   int64_t idle_ns = 0;                // an idle M's lifetime
+
+  sigset_t signal_mask{};  // of every M
 
   Lock world{LockRank::world};    // who stops the world; taken outside of the runtime
   Lock taking{LockRank::taking};  // one taker of Ps at a time, see p_word.h
@@ -145,10 +179,19 @@ inline void ensure_started() {
 // --- queues.cc; "locked" needs the scheduler's lock. queues.h has the rest.
 void put_global(G* g);
 void put_global_locked(G* g);
+/// Before all that wait there, the urgent aside.
 void put_global_front(G* g);
+void put_global_front_locked(G* g);
+/// What the calling thread makes runnable from now on is urgent.
+void make_thread_urgent();
 /// Needs the lock. A batch from the global queue: one is returned, the others go to p. max 0: a
 /// fair share.
 G* take_global(P* p, uint32_t max);
+/// Goroutines in the global queue, and the first of them. Need the lock.
+size_t global_count_locked();
+G* next_global_locked();
+/// Needs the lock. The first goroutine in the global queue of which `wanted` is true.
+G* take_global_if(bool (*wanted)(G* g));
 /// Everything p has goes to the global queue.
 void drain_local_locked(P* p);
 
@@ -176,6 +219,10 @@ bool attach_stack(P* p, G* g);
 G* find_runnable(M* m, bool& inherits);
 void stop_spinning(M* m);
 
+// --- sysmon.cc
+int start_sysmon();
+void wake_sysmon();
+
 // --- start_stop.cc
 void wake_p_slow();
 /// If a P is idle and nobody looks for work, somebody shall.
@@ -186,11 +233,22 @@ void wake_p_slow();
 /// idle count; one of us sees the other.
 inline void wake_p() {
   if (sched.spinning_ms.load(seq_cst) != 0) return;
-  if (sched.need_spinning.load(seq_cst) == 0) sched.need_spinning.store(1, seq_cst);
-  if (sched.idle_p_count.load(seq_cst) != 0) wake_p_slow();
+  const bool first = sched.need_spinning.load(seq_cst) == 0;
+  if (first) sched.need_spinning.store(1, seq_cst);
+  if (sched.idle_p_count.load(seq_cst) != 0) {
+    wake_p_slow();
+  } else if (first && sched.sysmon_sleeps.load(relaxed) != 0) {
+    wake_sysmon();  // work waits and every P is busy, or blocked
+  }
 }
-/// Needs the lock, releases it. Runs p on an idle or new M.
+/// Needs the lock, releases it. Runs p on an idle M; if there is none, on the thread of a goroutine
+/// that waits for a P tied to it, which costs no new thread and may be what others wait for; else
+/// on a new one.
 void start_m(P* p, bool spinning);
+/// Starts the thread of m. On the template thread.
+void begin_m(M* m);
+/// There shall be n idle Ms, soon.
+void want_idle_ms(int n);
 /// The M has no P: sleeps until it is given one. False: the thread is to end.
 bool stop_m(M* m);
 /// There is a timer earlier than the sleeper knows.
@@ -209,9 +267,16 @@ P* take_idle_p();
 /// To the idle list, or stopped if the world is to stop.
 void put_unused_p(P* p);
 void remove_idle_m_locked(M* m);
-/// Sleeps until somebody hands over a P together with the goroutine that m is locked to.
-void wait_for_p(M* m);
+/// Sleeps until somebody hands over a P together with the goroutine that m is locked to. False: it
+/// shall go on without (M::let_go).
+bool wait_for_p(M* m);
+/// Needs the lock, releases it. p goes to who is next in the queues, of which at least one has
+/// somebody, and for which there is an M (can_pass_on_locked).
+void pass_on_locked(P* p);
+bool can_pass_on_locked(P* p);
 void stop_locked_m(M* m);
+/// Needs the lock, releases it if it returns true: p goes to a goroutine that waits tied for one.
+bool start_tied_locked(P* p);
 /// Gives m's P to the M that g is locked to.
 void start_locked_m(M* m, G* g);
 /// Stops for who stops the world. False: the thread is to end.
@@ -232,6 +297,13 @@ bool finish_take(P* p, PWord word);
 bool take_p(P* p);
 /// take_p, and another M gets it.
 bool retake(P* p);
+/// The P belongs to m by its word, whatever takers do meanwhile. Inside.
+bool keep_p(M* m);
+/// The goroutine of m waits for a P in the global queue, tied to its thread. Needs the lock,
+/// releases it. `passed_on`: the P it has had until now goes to another M, or nullptr.
+void wait_tied(M* m, P* passed_on, bool front);
+/// A P for m, which has lost its own; false if none is idle. Needs the lock.
+bool take_any_p_locked(M* m);
 
 // --- stop_world.cc: called outside of the runtime; the caller is inside afterwards
 /// Returns the caller's M, nullptr in an ordinary thread.

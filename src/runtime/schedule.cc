@@ -33,6 +33,7 @@ void wait_for_stack(M* m, G* g) {
 // The goroutine to run now, of which m has the P; nullptr: the thread is to end.
 G* next_goroutine(M* m, bool& inherits) {
   for (;;) {
+    if (m->p == nullptr && !stop_m(m)) return nullptr;  // its goroutine left without a P
     if (m->ends) {
       end_m(m);
       return nullptr;

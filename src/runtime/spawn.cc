@@ -75,6 +75,15 @@ void make_runnable(P* p, G* g) {
   wake_p();
 }
 
+// By a thread without a P.
+void make_runnable(G* g) {
+  g->id = sched.last_id.fetch_add(1, relaxed) + 1;
+  sched.live.fetch_add(1, relaxed);
+  set_status(g, GStatus::idle, GStatus::runnable);
+  put_global(g);
+  wake_p();
+}
+
 void prepare_record(G* g) {
   set_status(g, GStatus::dead, GStatus::idle);
   g->stack_class = default_stack_class();
@@ -113,12 +122,8 @@ void start_goroutine(void* closure, void (*entry)(void*)) noexcept {
   M* m = enter();
   if (m == nullptr) {
     if (sched.forked.load(relaxed)) used_after_fork();
-    g->id = sched.last_id.fetch_add(1, relaxed) + 1;
     g->parent_id = 0;
-    sched.live.fetch_add(1, relaxed);
-    set_status(g, GStatus::idle, GStatus::runnable);
-    put_global(g);
-    wake_p();
+    make_runnable(g);
     return;
   }
   g->parent_id = m->curg->id;
@@ -153,14 +158,18 @@ void run_main(void (*entry)(void*), void* arg) {
 namespace gofer::internal {
 
 bool start_from_scheduler(M* m, void (*entry)(void*), void* arg) {
-  G* g = detail::take_record_of(m->p);
+  G* g = m != nullptr ? detail::take_record_of(m->p) : take_free_g();
   if (g == nullptr) return false;
   detail::prepare_record(g);
   ::new (g->closure)(void*)(arg);
   g->entry = entry;
   g->create_pc = 0;
   g->parent_id = 0;
-  detail::make_runnable(m->p, g);
+  if (m != nullptr) {
+    detail::make_runnable(m->p, g);
+  } else {
+    detail::make_runnable(g);
+  }
   return true;
 }
 

@@ -14,7 +14,10 @@
 #include "os/membarrier.h"
 #include "os/memory.h"
 #include "runtime/panic.h"
+#include "runtime/preempt.h"
 #include "runtime/sched.h"
+#include "runtime/schedtrace.h"
+#include "runtime/template_thread.h"
 
 extern "C" {
 thread_local constinit gofer::internal::M* gofer_current_m
@@ -26,6 +29,8 @@ namespace gofer::internal {
 constinit Sched sched;
 
 namespace {
+
+bool async_preempt_off = false;
 
 void complain(const char* message) {
   FdWriter out(STDERR_FILENO);
@@ -41,6 +46,7 @@ const char* variable(const char* name) {
 void on_exit() {
   sched.exit_m.store(current_m(), relaxed);
   sched.exiting.store(true, seq_cst);
+  let_paused_go();
   const int procs = sched.procs.load(acquire);
   for (int i = 0; i < procs; ++i) sched.all_ps[i].load(acquire)->preempt.store(true, relaxed);
 }
@@ -70,12 +76,37 @@ void read_environment() {
                                        variable("GOFER_STACK_SIZE"), complain);
   sched.gm = env.model_gm;
   sched.idle_ns = env.idle_ms * 1'000'000;
+  async_preempt_off = env.async_preempt_off;
+  set_schedtrace(env.schedtrace_ms, env.scheddetail);
   set_guard_kind(guard_kind(env.guard));
   if (env.stack_size != 0) set_default_stack_size(env.stack_size);
   const int procs = env.gomaxprocs != 0 ? env.gomaxprocs : default_gomaxprocs();
   LockGuard guard(sched.lock);
   const int got = resize_ps(procs < max_procs ? procs : max_procs);
   for (int i = got - 1; i >= 0; --i) put_idle_p(sched.all_ps[i].load(relaxed));
+}
+
+// The runtime's own threads take no signals; Ms have the mask of who starts the runtime.
+int start_own_threads() {
+  sigset_t all;
+  sigset_t was;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &was);
+  sched.signal_mask = was;
+  sigdelset(&sched.signal_mask, SIGURG);
+  static bool has_template = false;
+  static bool has_sysmon = false;
+  int error = has_template ? 0 : start_template_thread();
+  if (error == 0) {
+    has_template = true;
+    error = has_sysmon ? 0 : start_sysmon();
+  }
+  if (error == 0) {
+    has_sysmon = true;
+    error = start_first_m();
+  }
+  pthread_sigmask(SIG_SETMASK, &was, nullptr);
+  return error;
 }
 
 // Once; what it does again after a failed start does no harm.
@@ -90,6 +121,7 @@ void prepare() {
   if (sched.procs.load(relaxed) == 0) throw std::bad_alloc();
   install_terminate_report();
   install_overflow_report();
+  sched.has_signal = !async_preempt_off && !tsan_enabled && install_preemption();
   std::atexit(on_exit);
   pthread_atfork(nullptr, nullptr, on_fork_child);
   prepared = true;
@@ -103,7 +135,7 @@ void start_runtime() {
   LockGuard guard(starting);
   if (sched.started.load(relaxed)) return;
   prepare();
-  if (const int error = start_first_m(); error != 0) {
+  if (const int error = start_own_threads(); error != 0) {
     throw std::system_error(error, std::generic_category(), "gofer: cannot start a thread");
   }
   sched.started.store(true, release);

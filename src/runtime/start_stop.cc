@@ -15,6 +15,7 @@
 #include "runtime/panic.h"
 #include "runtime/sched.h"
 #include "runtime/signal_stack.h"
+#include "runtime/template_thread.h"
 
 namespace gofer::internal {
 namespace {
@@ -124,7 +125,7 @@ void wake_a_locked_m() {
 
 P* take_idle_p_with_work_locked() {
   for (P* p = sched.idle_ps; p != nullptr; p = p->link) {
-    if (sched.queue.count() == 0 && p->queue.empty()) continue;
+    if (global_count_locked() == 0 && p->queue.empty()) continue;
     while (sched.idle_ps != p) {  // to the front, by turning the list
       P* first = take_idle_p();
       P* last = p;
@@ -147,19 +148,27 @@ void try_threads_again() {
 }
 
 // No thread to be had: the work goes on with those that are there.
-void thread_failed(M* m, P* p, bool spinning, int error) {
+void thread_failed(M* m, int error) {
   {
     LockGuard guard(sched.lock);
+    P* p = m->next_p.load(relaxed);
+    const bool spinning = m->spinning;
+    if (m->birth == Birth::as_reserve) --sched.reserve_coming;
     free_m_locked(m);
     sched.no_thread_until_ns.store(os::now_ns() + thread_retry_ns, relaxed);
     if (spinning) sched.spinning_ms.fetch_sub(1, seq_cst);
-    put_unused_p(p);
+    if (p != nullptr) put_unused_p(p);
   }
   wake_a_locked_m();
   static constinit atomic<bool> said{false};
   if (!said.exchange(true, relaxed)) {
     warn("cannot start one more thread (%s): going on with fewer", std::strerror(error));
   }
+}
+
+bool hopeless_locked() {
+  const int64_t until = sched.no_thread_until_ns.load(relaxed);
+  return until != 0 && os::now_ns() < until;
 }
 
 // A note may also be signalled without a P (free_m_locked), and a signal may be left over from the
@@ -223,14 +232,15 @@ void* m_main(void* arg) {
   M* m = static_cast<M*>(arg);
   gofer_current_m = m;
   m->tid = os::thread_id();
+  pthread_sigmask(SIG_SETMASK, &sched.signal_mask, nullptr);
   os::sleep_exactly();
   m->exceptions = reinterpret_cast<ExceptionState*>(abi::__cxa_get_globals());
   sanitizer_adopt_thread(m->g0.fiber);
   SignalStack signal_stack;
-  if (!m->starts_idle) {
+  if (m->birth == Birth::with_p) {
     take_given_p(m);
     schedule_loop(m);
-  } else if (sleep_idle(m, false, no_timer)) {
+  } else if (m->birth == Birth::on_idle_list ? sleep_idle(m, false, no_timer) : stop_m(m)) {
     schedule_loop(m);
   }
   // From here on it is an ordinary thread that runs its thread_local destructors.
@@ -294,6 +304,7 @@ P* take_idle_p() {
   sched.idle_ps = p->link;
   p->link = nullptr;
   sched.idle_p_count.fetch_sub(1, seq_cst);
+  if (sched.sysmon_sleeps.load(seq_cst) == static_cast<uint32_t>(SysmonSleep::deep)) wake_sysmon();
   return p;
 }
 
@@ -331,9 +342,11 @@ void start_m(P* p, bool spinning) {
     m->note.signal();
     return;
   }
-  const bool hopeless = sched.no_thread_until_ns.load(relaxed) != 0 &&
-                        os::now_ns() < sched.no_thread_until_ns.load(relaxed);
-  if (!hopeless) {
+  if (sched.tied != 0 && start_tied_locked(p)) {
+    if (spinning) sched.spinning_ms.fetch_sub(1, seq_cst);
+    return;
+  }
+  if (!hopeless_locked()) {
     check_thread_limit_locked();
     m = new_m_locked();
   }
@@ -344,13 +357,35 @@ void start_m(P* p, bool spinning) {
     return;
   }
   give_p(m, p, spinning);
+  want_thread_locked(m);
   sched.lock.unlock();
+  tell_template_thread();
+}
+
+void begin_m(M* m) {
   const int error = os::start_thread(m_main, m);
   if (error != 0) {
-    thread_failed(m, p, spinning, error);
+    thread_failed(m, error);
   } else if (sched.no_thread_until_ns.load(relaxed) != 0) {
     sched.no_thread_until_ns.store(0, relaxed);
   }
+}
+
+void want_idle_ms(int n) {
+  bool any = false;
+  {
+    LockGuard guard(sched.lock);
+    while (sched.idle_m_count + sched.reserve_coming < n && sched.ms < sched.max_ms &&
+           !hopeless_locked()) {
+      M* m = new_m_locked();
+      if (m == nullptr) break;
+      m->birth = Birth::as_reserve;
+      ++sched.reserve_coming;
+      want_thread_locked(m);
+      any = true;
+    }
+  }
+  if (any) tell_template_thread();
 }
 
 int start_first_m() {
@@ -358,7 +393,7 @@ int start_first_m() {
   M* m = new_m_locked();
   if (m != nullptr) {
     // On the list at once: the first `go` shall find it there and start no second one.
-    m->starts_idle = true;
+    m->birth = Birth::on_idle_list;
     put_idle_m_locked(m);
   }
   sched.lock.unlock();
@@ -374,9 +409,13 @@ int start_first_m() {
 
 bool stop_m(M* m) {
   sched.lock.lock();
+  if (m->birth == Birth::as_reserve) {
+    m->birth = Birth::with_p;
+    --sched.reserve_coming;
+  }
   // Who could not start a thread has left its P idle and its work in the queue, perhaps after m
   // looked there for the last time.
-  if (sched.queue.count() != 0 || sched.no_thread_until_ns.load(relaxed) != 0) {
+  if (global_count_locked() != 0 || sched.no_thread_until_ns.load(relaxed) != 0) {
     if (P* p = take_idle_p_with_work_locked(); p != nullptr) {
       sched.lock.unlock();
       acquire_p(m, p);
@@ -414,7 +453,7 @@ void wake_sleeper(int64_t when_ns) {
 void hand_off(P* p) {
   sched.lock.lock();
   const bool stopping = sched.stopping.load(relaxed);
-  if (!stopping && (!p->queue.empty() || sched.queue.count() != 0)) {
+  if (!stopping && (!p->queue.empty() || global_count_locked() != 0)) {
     start_m(p, false);
     return;
   }
@@ -445,7 +484,7 @@ void hand_off(P* p) {
 
 void end_m(M* m) { hand_off(release_p(m)); }
 
-void wait_for_p(M* m) {
+bool wait_for_p(M* m) {
   sched.lock.lock();
   ++sched.idle_locked_ms;
   // It is on no list, so nobody can tell it to watch later: it looks now and then in any case.
@@ -454,6 +493,7 @@ void wait_for_p(M* m) {
   sched.lock.unlock();
   m->waits_for_p.store(true, seq_cst);
   while (m->next_p.load(acquire) == nullptr) {
+    if (m->let_go.load(seq_cst)) return false;
     const bool no_thread = sched.no_thread_until_ns.load(seq_cst) != 0;
     int64_t timeout = run_waits ? look_ns : -1;
     if (no_thread) timeout = thread_retry_ns;
@@ -467,11 +507,27 @@ void wait_for_p(M* m) {
   }
   m->waits_for_p.store(false, relaxed);
   take_given_p(m);
+  return true;
+}
+
+bool can_pass_on_locked(P* p) {
+  if (sched.stopping.load(relaxed)) return false;
+  G* next = next_global_locked();
+  if (next == nullptr && p->queue.empty()) return false;
+  return sched.idle_ms != nullptr || sched.tied != 0;
+}
+
+void pass_on_locked(P* p) {
+  G* next = next_global_locked();
+  const bool globally = next != nullptr && (p->queue.empty() || sched.urgent.front() != nullptr);
+  // Straight to its own thread, without another that would only find that out.
+  if (globally && next->head != nullptr && next->head->tied && start_tied_locked(p)) return;
+  start_m(p, false);
 }
 
 void stop_locked_m(M* m) {
   if (m->p != nullptr) hand_off(release_p(m));
-  wait_for_p(m);
+  while (!wait_for_p(m)) os::sleep_for_ever();
 }
 
 void start_locked_m(M* m, G* g) {
@@ -480,9 +536,28 @@ void start_locked_m(M* m, G* g) {
   {
     LockGuard guard(sched.lock);
     --sched.idle_locked_ms;
+    if (g->head->tied) --sched.tied;
   }
   give_p(owner, p, false);
   owner->note.signal();
+}
+
+bool start_tied_locked(P* p) {
+  const auto is_tied = [](G* g) { return g->head != nullptr && g->head->tied; };
+  G* g = take_global_if(is_tied);
+  if (g == nullptr) {
+    drain_local_locked(p);
+    g = take_global_if(is_tied);
+  }
+  if (g == nullptr) return false;  // it is in the queue of another P, which runs
+  M* owner = g->head->locked_m;
+  --sched.idle_locked_ms;
+  --sched.tied;
+  disown_p(p);
+  give_p(owner, p, false);
+  sched.lock.unlock();
+  owner->note.signal();
+  return true;
 }
 
 bool stop_for_world(M* m) {

@@ -1,5 +1,9 @@
 #include "arch/context.h"
 
+#include <sys/syscall.h>
+#include <ucontext.h>
+
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
 
@@ -18,6 +22,32 @@ struct Frame {
 
 constexpr uint32_t default_mxcsr = 0x1f80;  // all exceptions masked, round to nearest
 constexpr uint16_t default_x87_control = 0x037f;
+
+// Calls that may be made again as if nothing had happened. Not among them: those of which the
+// kernel has done a part (connect), and those that SA_RESTART covers anyway.
+bool only_waits(uint32_t call) {
+  switch (call) {
+    case SYS_poll:
+    case SYS_ppoll:
+    case SYS_select:
+    case SYS_pselect6:
+    case SYS_epoll_wait:
+    case SYS_epoll_pwait:
+    case SYS_epoll_pwait2:
+    case SYS_nanosleep:
+    case SYS_clock_nanosleep:
+    case SYS_futex:
+    case SYS_semop:
+    case SYS_semtimedop:
+    case SYS_msgrcv:
+    case SYS_msgsnd:
+    case SYS_rt_sigtimedwait:
+    case SYS_io_getevents:
+      return true;
+    default:
+      return false;
+  }
+}
 
 }  // namespace
 
@@ -42,6 +72,20 @@ Context saved_context(void* sp) {
           .r13 = frame.r13,
           .r14 = frame.r14,
           .r15 = frame.r15};
+}
+
+void restart_interrupted_call(void* signal_context) {
+  auto* registers = static_cast<ucontext_t*>(signal_context)->uc_mcontext.gregs;
+  if (registers[REG_RAX] != -EINTR) return;
+  // mov $number, %eax; syscall: as libc makes its calls.
+  constexpr size_t size = 7;
+  const auto* code = reinterpret_cast<const uint8_t*>(registers[REG_RIP]) - size;
+  if (code[5] != 0x0f || code[6] != 0x05 || code[0] != 0xb8) return;
+  uint32_t call;
+  std::memcpy(&call, code + 1, sizeof call);
+  if (!only_waits(call)) return;
+  registers[REG_RAX] = call;
+  registers[REG_RIP] -= 2;
 }
 
 }  // namespace gofer::internal::arch

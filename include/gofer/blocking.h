@@ -1,0 +1,61 @@
+// Calls that block the thread.
+//
+// A goroutine may call anything that blocks its thread, a read from a pipe or a database client: the
+// runtime finds out by itself and lets others run meanwhile. To say so beforehand is quicker:
+//
+//   const ssize_t n = gofer::blocking([&] { return pread(fd, buffer, size, 0); });
+//
+// costs about as much as the bare call if it returns at once, and if it does not, the processor goes
+// to another goroutine after some tens of microseconds. For a call of which it is known that it takes
+// long, gofer::blocking(gofer::handoff, f) gives the processor away before it begins.
+//
+// The function runs on the calling thread, and so does everything it calls. The goroutine may go on in
+// another thread after it. Inside, GOMAXPROCS does not limit it: as many calls run at once as there
+// are, each with a thread of its own.
+#pragma once
+
+#include <gofer/detail/config.h>
+
+#include <cstdint>
+#include <functional>
+#include <utility>
+
+namespace gofer {
+
+namespace detail {
+
+class blocking_call {
+ public:
+  GOFER_API explicit blocking_call(bool at_once) noexcept;
+  GOFER_API ~blocking_call();
+  blocking_call(const blocking_call&) = delete;
+  blocking_call& operator=(const blocking_call&) = delete;
+
+ private:
+  std::uint64_t before_ = 0;
+};
+
+}  // namespace detail
+
+struct handoff_t {
+  explicit handoff_t() = default;
+};
+/// Selects the form of blocking() that gives the processor away at once.
+inline constexpr handoff_t handoff{};
+
+/// Calls f, which may block the thread, and returns what it returns. From an ordinary thread: just
+/// calls it.
+template <class F>
+decltype(auto) blocking(F&& f) {
+  detail::blocking_call call(false);
+  return std::invoke(std::forward<F>(f));
+}
+
+/// The same for a call that surely takes long.
+template <class F>
+decltype(auto) blocking(handoff_t, F&& f) {
+  detail::blocking_call call(true);
+  return std::invoke(std::forward<F>(f));
+}
+
+}  // namespace gofer

@@ -1,0 +1,20 @@
+// A scope in which the calling goroutine is not paused.
+#pragma once
+
+#include <gofer/detail/config.h>
+
+namespace gofer {
+
+/// While it lives, the goroutine that made it is not interrupted when its time slice is over: for a
+/// few instructions that must not be torn apart, such as the reading of two clocks. It does not
+/// keep the kernel from interrupting the thread, nor the goroutine from blocking. At most 255 may be
+/// nested. In an ordinary thread it does nothing.
+class no_preempt {
+ public:
+  GOFER_API no_preempt() noexcept;
+  GOFER_API ~no_preempt();
+  no_preempt(const no_preempt&) = delete;
+  no_preempt& operator=(const no_preempt&) = delete;
+};
+
+}  // namespace gofer

@@ -1,0 +1,154 @@
+// Preemption, in three layers, each for goroutines that the one before it does not reach:
+//
+//   (a) a flag (P::preempt), which every call that may switch looks at;
+//   (b) the prologues of functions in targets built for that (prologue.h);
+//   (c) a signal, SIGURG.
+//
+// In (b) and (c) the goroutine may be anywhere: in malloc, with a lock, with the address of a
+// thread_local in a register. It must not go on in another thread. So it is the *thread* that
+// pauses: it gives its P to another M and waits, with the goroutine in the global queue tied to it,
+// until somebody hands it a P again. Correct at every instruction, and the price is two futex calls
+// a slice.
+//
+// What the handler does is what any call into the runtime does at its start: in_runtime, and a look
+// at the P's word (p_word.h). It runs on the thread itself, between two instructions outside of the
+// runtime: if the thread was inside, it does nothing. So for the takers of Ps it is one more entry
+// at a place of the program where there was none, and nothing new has to be argued.
+//
+// A paused thread may hold any lock of libc or the user. Those who wait for such a lock block, lose
+// their Ps to sysmon's retake like every blocked thread, and so the paused one gets its turn. What
+// the runtime itself needs to go on never waits for a lock that a paused thread might hold: inside
+// there is no allocation and no stdio, threads are started by the template thread, and a P is only
+// given up if there is an M for it that exists already (can_pass_on_locked).
+#include "runtime/preempt.h"
+
+#include <gofer/no_preempt.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "arch/context.h"
+#include "os/raw_syscall.h"
+#include "os/thread.h"
+#include "runtime/sched.h"
+
+namespace gofer::internal {
+namespace {
+
+struct sigaction next_urg {};
+
+// A SIGURG of somebody else: out-of-band data, or the user's own.
+void pass_on(int signal_number, siginfo_t* info, void* context) {
+  if ((next_urg.sa_flags & SA_SIGINFO) != 0) {
+    next_urg.sa_sigaction(signal_number, info, context);
+  } else if (next_urg.sa_handler != SIG_DFL && next_urg.sa_handler != SIG_IGN) {
+    next_urg.sa_handler(signal_number);
+  }
+}
+
+// The thread sleeps in some call: its P goes, and the call is none of our business.
+void surrender(M* m) {
+  P* p = m->p;
+  disown_p(p);
+  hand_off(p);
+}
+
+void pause(M* m, bool front) {
+  P* p = m->p;
+  sched.lock.lock();
+  if (!can_pass_on_locked(p)) {
+    sched.lock.unlock();
+    return;
+  }
+  G* g = m->curg;
+  if (front && p->slice_tick.load(relaxed) == p->schedtick.load(relaxed)) {
+    const int64_t used = os::now_ns() - p->slice_start_ns.load(relaxed);
+    g->head->slice_used_us = static_cast<uint32_t>(used / 1000);
+  }
+  sched.paused.fetch_add(1, relaxed);
+  wait_tied(m, p, front);
+}
+
+void on_urg(int signal_number, siginfo_t* info, void* context) {
+  M* m = current_m();
+  if (m == nullptr || !m->signalled.exchange(false, acq_rel)) {
+    pass_on(signal_number, info, context);
+    return;
+  }
+  const int saved = errno;
+  arch::restart_interrupted_call(context);
+  if (m->in_runtime.load(relaxed) == 0) preempt_here(m);
+  errno = saved;
+}
+
+}  // namespace
+
+bool install_preemption() {
+  struct sigaction action {};
+  action.sa_sigaction = on_urg;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  return sigaction(SIGURG, &action, &next_urg) == 0;
+}
+
+void preempt_here(M* m) {
+  if (m->curg == nullptr || m->curg->head->no_preempt != 0 || sched.exiting.load(relaxed)) return;
+  m->in_runtime.store(1, relaxed);
+  compiler_barrier();
+  if (m->p->word.load(acquire) != m->p_word) enter_slow(m);
+  const uint64_t wanted = m->preempt_word.load(acquire);
+  if (wanted != 0 && wanted == m->p_word) {
+    m->preempt_word.store(0, relaxed);
+    const Preempt kind = m->preempt_kind.load(relaxed);
+    if (kind == Preempt::surrender) {
+      surrender(m);
+    } else {
+      pause(m, kind == Preempt::wake);
+    }
+  }
+  m->in_runtime.store(0, release);
+}
+
+void request_preempt(M* m, P* p, PWord word, Preempt kind) {
+  if (kind != Preempt::surrender) p->preempt.store(true, relaxed);
+  m->preempt_kind.store(kind, relaxed);
+  m->preempt_word.store(word.bits(), release);
+  if (m->guard != nullptr) m->guard->store(~uintptr_t{0}, relaxed);
+  signal_m(m);
+}
+
+void signal_m(M* m) {
+  if (!sched.has_signal) return;
+  m->signalled.store(true, release);
+  os::raw_syscall(SYS_tgkill, getpid(), m->tid, SIGURG);
+}
+
+void let_paused_go() {
+  for (uint32_t id = 1; id <= PWord::max_owner; ++id) {
+    M* m = sched.m_table[id].load(acquire);
+    if (m == nullptr) return;
+    m->let_go.store(true, seq_cst);
+    if (m->waits_for_p.load(seq_cst)) m->note.signal();
+  }
+}
+
+}  // namespace gofer::internal
+
+namespace gofer {
+
+using namespace internal;
+
+no_preempt::no_preempt() noexcept {
+  M* m = current_m();
+  if (m == nullptr || m->curg == nullptr) return;
+  ++m->curg->head->no_preempt;
+}
+
+no_preempt::~no_preempt() {
+  M* m = current_m();
+  if (m == nullptr || m->curg == nullptr) return;
+  --m->curg->head->no_preempt;
+}
+
+}  // namespace gofer

@@ -1,0 +1,24 @@
+// Preemption of goroutines that do not come to the scheduler by themselves. See preempt.cc.
+#pragma once
+
+#include "runtime/m.h"
+
+namespace gofer::internal {
+
+/// The signal's handler. False: it cannot be had.
+bool install_preemption();
+
+/// Asks the goroutine that holds p, by `word`, on m to give p up. For sysmon.
+void request_preempt(M* m, P* p, PWord word, Preempt kind);
+
+/// Interrupts m, to do what was asked of it or to wait for a P if it has lost its own. For sysmon.
+void signal_m(M* m);
+
+/// The calling goroutine does what sysmon has asked of it, if that still holds, and stays on its
+/// thread. From the signal's handler, or from a function's prologue; outside of the runtime.
+void preempt_here(M* m);
+
+/// All paused threads go on without a P: the process ends, and they may hold locks that it needs.
+void let_paused_go();
+
+}  // namespace gofer::internal

@@ -1,0 +1,360 @@
+// sysmon: a thread without a P that watches those that have one.
+//
+//   - An M that sleeps in a call that the runtime knows nothing of holds up its P's queue: the P
+//     is taken from it (retake.cc), without a signal, and another M goes on. If the M comes back
+//     and computes without a P, it is paused until it gets one.
+//   - A goroutine that has run for 10 ms while others wait is preempted (preempt.cc).
+//   - When a timer is due and every P is busy, sysmon runs the timer itself, and preempts the
+//     goroutine that has run longest, if that is 1 ms at least. What was woken runs first.
+//
+// Whether a thread sleeps, the kernel tells through /proc (6 us), and its clock of processor time
+// tells first whether it is worth asking (0.4 us).
+//
+// Waking up costs about 25 us and is most of what sysmon costs, so it sleeps as long as nobody
+// needs it: while a P is idle there is nothing to take, and submitters of work wake sysmon if it
+// sleeps when they find every P busy (wake_p). With all Ps idle it sleeps for good. While work waits
+// it looks every 1 to 4 ms, and from 20 us on after it has found a blocked thread, because where one
+// blocks, others do.
+//
+// sysmon takes no lock of libc and none that is held outside of the runtime: it must go on whoever is
+// paused.
+#include "os/thread.h"
+#include "os/thread_state.h"
+#include "runtime/preempt.h"
+#include "runtime/schedtrace.h"
+#include "runtime/switch.h"
+
+namespace gofer::internal {
+namespace {
+
+constexpr int64_t us = 1'000;
+constexpr int64_t ms = 1'000'000;
+constexpr int64_t slice_ns = 10 * ms;
+constexpr int64_t wake_preempt_ns = 1 * ms;  // who has had less is not interrupted for a timer
+constexpr int64_t quickest_ns = 20 * us;
+constexpr int64_t pressed_ns = 1 * ms;  // between two looks while work waits
+constexpr int64_t most_pressed_ns = 4 * ms;
+constexpr int64_t slowest_ns = 10 * ms;
+constexpr int64_t resend_ns = 1 * ms;       // a signal may find the thread inside of the runtime
+constexpr int64_t lost_budget_ns = 1 * ms;  // processor time of a thread without a P
+constexpr int idle_rounds_before_deep_sleep = 3;
+constexpr int idle_ms_wanted = 4;
+
+// What was seen of a P: since when the same goroutine has it, by the same hold.
+struct Watched {
+  uint64_t word = 0;
+  uint32_t tick = 0;
+  uint32_t calls = 0;
+  int64_t since_ns = 0;    // the slice began
+  int64_t resumed_ns = 0;  // it runs without a break
+  int64_t cpu_ns = 0;      // of the M's thread, at...
+  int64_t cpu_at_ns = 0;   // ...this time; 0: not read yet
+  int64_t asked_ns = 0;    // the last preemption asked for
+};
+
+// A thread whose P was taken while it slept.
+struct Lost {
+  M* m;
+  int64_t cpu_ns;  // when it was taken
+  int64_t signalled_ns;
+};
+
+constinit Note told;
+Watched watched[max_procs];
+constexpr int max_lost = 256;
+Lost lost[max_lost];
+int lost_count = 0;
+
+bool queue_waits(P* p) { return p->queue.size() != 0 || p->queue.has_next(); }
+
+// Work that another M could do: in the global queue, or in some ring.
+bool work_waits() {
+  if (sched.queue_size.load(relaxed) != 0) return true;
+  const int procs = sched.procs.load(acquire);
+  for (int i = 0; i < procs; ++i) {
+    if (sched.all_ps[i].load(acquire)->queue.size() != 0) return true;
+  }
+  return false;
+}
+
+bool no_idle_p() { return sched.idle_p_count.load(seq_cst) == 0; }
+
+M* owner_of(PWord word) { return sched.m_table[word.owner()].load(acquire); }
+
+// Does the thread of m, seen before as w, sleep?
+bool looks_asleep(M* m, Watched& w, int64_t now, os::ThreadState& state) {
+  const int64_t cpu = os::thread_cpu_ns(m->tid);
+  const bool first = w.cpu_at_ns == 0;
+  const int64_t used = cpu - w.cpu_ns;
+  const int64_t elapsed = now - w.cpu_at_ns;
+  w.cpu_ns = cpu;
+  w.cpu_at_ns = now;
+  if (!first && used * 4 > elapsed) return false;
+  state = os::thread_state(m->tid);
+  if (state.doing == os::ThreadState::unknown) return !first && used == 0 && elapsed >= pressed_ns;
+  return state.doing == os::ThreadState::asleep;
+}
+
+// The thread sleeps for a lock: if its owner is paused, the owner comes first in the queue. A
+// mutex of libc has its owner's thread behind the futex word.
+void favour_owner(uint64_t futex) {
+  if (futex == 0 || sched.tied == 0) return;
+  static int tid;
+  tid = static_cast<int>(os::peek(futex + 8));
+  if (tid <= 0) return;
+  LockGuard guard(sched.lock);
+  G* g = take_global_if(
+      [](G* g) { return g->head != nullptr && g->head->tied && g->head->locked_m->tid == tid; });
+  if (g != nullptr) put_global_front_locked(g);
+}
+
+void remember_lost(M* m, int64_t cpu) {
+  if (lost_count < max_lost) lost[lost_count++] = {m, cpu, 0};
+}
+
+bool take_from_sleeping(P* p, M* m, PWord word, bool announced, const Watched& w) {
+  if (!sched.has_membarrier) {
+    if (!announced) request_preempt(m, p, word, Preempt::surrender);
+    return !announced && sched.has_signal;
+  }
+  m->lost_p.store(true, relaxed);
+  if (!take_p(p)) {
+    m->lost_p.store(false, relaxed);
+    return false;
+  }
+  sched.retaken.fetch_add(1, relaxed);
+  if (!announced) remember_lost(m, w.cpu_ns);
+  hand_off(p);
+  want_idle_ms(idle_ms_wanted);
+  return true;
+}
+
+class Round {
+ public:
+  explicit Round(int64_t now) : now_(now), waits_(work_waits()), pressed_(waits_ && no_idle_p()) {}
+
+  void run() {
+    if (no_idle_p()) run_late_timers();
+    const int procs = sched.procs.load(acquire);
+    for (int i = 0; i < procs; ++i) look_at(sched.all_ps[i].load(acquire), watched[i]);
+    serve_urgent();
+    look_at_lost();
+  }
+
+  bool took() const { return took_; }
+  bool acted() const { return took_ || asked_; }
+  bool pressed() const { return pressed_; }
+  int64_t next_ns() const { return next_ns_; }
+
+ private:
+  void run_late_timers() {
+    if (earliest_timer_ns() > now_) return;
+    run_all_timers(nullptr);
+    waits_ = waits_ || work_waits();
+  }
+
+  void look_at(P* p, Watched& w) {
+    const PWord word(p->word.load(acquire));
+    if (word.state() != PWordState::running) return;
+    const uint32_t tick = p->schedtick.load(relaxed);
+    const bool fresh = word.bits() != w.word || tick != w.tick;
+    if (fresh) {
+      w = Watched{.word = word.bits(), .tick = tick, .since_ns = now_, .resumed_ns = now_};
+      if (p->slice_tick.load(acquire) == tick) {
+        w.since_ns = p->slice_start_ns.load(relaxed);
+        w.resumed_ns = p->resumed_ns.load(relaxed);
+      }
+    }
+    M* m = owner_of(word);
+    if (m->in_runtime.load(relaxed) != 0) return;
+    const bool waits = waits_ || queue_waits(p);
+    const bool slice_over = now_ - w.since_ns >= slice_ns;
+    const uint32_t calls = p->syscalltick.load(relaxed);
+    const bool same_call = !fresh && calls == w.calls;
+    w.calls = calls;
+    if (m->blocking_at.load(relaxed) == p->switches.load(relaxed) + 1) {
+      if (same_call && (waits || slice_over)) took_ |= take_from_sleeping(p, m, word, true, w);
+      return;
+    }
+    if (fresh || !(waits || slice_over)) return;
+    os::ThreadState state;
+    if (looks_asleep(m, w, now_, state)) {
+      favour_owner(state.futex);
+      took_ |= take_from_sleeping(p, m, word, false, w);
+      return;
+    }
+    if (!waits) return;
+    if (slice_over) {
+      preempt(p, m, word, w, Preempt::slice);
+    } else {
+      look_again_at(w.since_ns + slice_ns);
+    }
+  }
+
+  void preempt(P* p, M* m, PWord word, Watched& w, Preempt kind) {
+    if (now_ - w.asked_ns < resend_ns) return;
+    // Somebody has to take over; if nobody is there, the next round asks.
+    want_idle_ms(idle_ms_wanted);
+    w.asked_ns = now_;
+    request_preempt(m, p, word, kind);
+    asked_ = true;
+  }
+
+  // For each urgent goroutine the one that has run longest, if it is long enough.
+  void serve_urgent() {
+    auto wanted = static_cast<int>(sched.urgent_size.load(relaxed));
+    if (wanted == 0) return;
+    if (!no_idle_p()) {
+      wake_p();
+      return;
+    }
+    const int procs = sched.procs.load(acquire);
+    for (int i = 0; i < procs; ++i) {
+      if (now_ - watched[i].asked_ns < resend_ns / 2) --wanted;  // on its way
+    }
+    for (; wanted > 0; --wanted) {
+      int longest = -1;
+      for (int i = 0; i < procs; ++i) {
+        if (now_ - watched[i].asked_ns < resend_ns / 2) continue;
+        const P* p = sched.all_ps[i].load(acquire);
+        if (p->word.load(relaxed) != watched[i].word) continue;
+        if (longest < 0 || watched[i].resumed_ns < watched[longest].resumed_ns) longest = i;
+      }
+      if (longest < 0) break;
+      Watched& w = watched[longest];
+      if (now_ - w.resumed_ns < wake_preempt_ns) {
+        look_again_at(w.resumed_ns + wake_preempt_ns);
+        return;
+      }
+      P* p = sched.all_ps[longest].load(acquire);
+      const PWord word(w.word);
+      M* m = owner_of(word);
+      w.asked_ns = 0;
+      preempt(p, m, word, w, Preempt::wake);
+    }
+    look_again_at(now_ + resend_ns / 2);
+  }
+
+  // Those that compute on without a P are paused: only GOMAXPROCS may compute.
+  void look_at_lost() {
+    for (int i = 0; i < lost_count;) {
+      Lost& l = lost[i];
+      if (!l.m->lost_p.load(relaxed)) {
+        l = lost[--lost_count];
+        continue;
+      }
+      if (no_idle_p() && now_ - l.signalled_ns >= resend_ns && l.m->in_runtime.load(relaxed) == 0 &&
+          os::thread_cpu_ns(l.m->tid) - l.cpu_ns >= lost_budget_ns &&
+          os::thread_state(l.m->tid).doing != os::ThreadState::asleep) {
+        l.signalled_ns = now_;
+        signal_m(l.m);
+      }
+      ++i;
+    }
+  }
+
+  void look_again_at(int64_t when_ns) {
+    if (when_ns < next_ns_) next_ns_ = when_ns;
+  }
+
+  int64_t now_;
+  bool waits_;
+  bool pressed_;
+  bool took_ = false;
+  bool asked_ = false;
+  int64_t next_ns_ = no_timer;
+};
+
+// The earliest moment at which a timer that is due could be served by preempting somebody.
+int64_t next_timer_ns() {
+  if (!no_idle_p()) return no_timer;
+  const int64_t earliest = earliest_timer_ns();
+  if (earliest == no_timer) return no_timer;
+  int64_t resumed = no_timer;
+  const int procs = sched.procs.load(acquire);
+  for (int i = 0; i < procs; ++i) {
+    if (watched[i].resumed_ns < resumed) resumed = watched[i].resumed_ns;
+  }
+  if (resumed == no_timer) return no_timer;
+  const int64_t possible = resumed + wake_preempt_ns;
+  return earliest > possible ? earliest : possible;
+}
+
+bool all_idle() { return sched.idle_p_count.load(seq_cst) == sched.procs.load(relaxed); }
+
+// True: somebody woke it.
+bool sleep(SysmonSleep how, int64_t ns) {
+  sched.sysmon_sleeps.store(static_cast<uint32_t>(how), seq_cst);
+  // A P that ceased to be idle before the store has woken nobody.
+  if (how == SysmonSleep::deep && !all_idle()) ns = 0;
+  const bool woken = told.wait(ns);
+  sched.sysmon_sleeps.store(static_cast<uint32_t>(SysmonSleep::shortly), seq_cst);
+  return woken;
+}
+
+int64_t until_trace(int64_t now, int64_t most) {
+  const int64_t left = next_schedtrace_ns() - now;
+  return left < 0 ? 0 : left < most ? left : most;
+}
+
+void* sysmon_main(void*) {
+  os::sleep_exactly();
+  os::ask_for_short_slices();
+  make_thread_urgent();
+  int64_t delay = pressed_ns;
+  int64_t most_pressed = pressed_ns;
+  int idle_rounds = 0;
+  for (;;) {
+    if (sched.exiting.load(relaxed)) os::sleep_for_ever();
+    const int64_t now = os::now_ns();
+    trace_schedule(now);
+    if (all_idle()) {
+      const bool deep = ++idle_rounds >= idle_rounds_before_deep_sleep && !is_tracing_schedule();
+      sleep(deep ? SysmonSleep::deep : SysmonSleep::lightly,
+            deep ? -1 : until_trace(now, slowest_ns));
+      // Nobody can have blocked or run for long yet.
+      if (deep) sleep(SysmonSleep::shortly, pressed_ns);
+      delay = pressed_ns;
+      continue;
+    }
+    idle_rounds = 0;
+    Round round(now);
+    round.run();
+    if (round.took()) {
+      delay = quickest_ns;
+    } else {
+      if (round.acted() || !round.pressed()) {
+        most_pressed = pressed_ns;
+      } else if (delay >= most_pressed && most_pressed < most_pressed_ns) {
+        most_pressed *= 2;
+      }
+      const int64_t most = round.pressed() ? most_pressed : slowest_ns;
+      delay = delay * 2 < most ? delay * 2 : most;
+    }
+    int64_t wake_at = now + delay;
+    if (round.next_ns() < wake_at) wake_at = round.next_ns();
+    if (const int64_t timer = next_timer_ns(); timer < wake_at) wake_at = timer;
+    if (next_schedtrace_ns() < wake_at) wake_at = next_schedtrace_ns();
+    const int64_t left = wake_at - os::now_ns();
+    if (left <= 0) continue;
+    const bool lightly = !round.pressed() && delay > pressed_ns;
+    if (sleep(lightly ? SysmonSleep::lightly : SysmonSleep::shortly, left) && lightly) {
+      // Work waits now. Whoever is in its way gets a chance to end by himself.
+      sleep(SysmonSleep::shortly, pressed_ns);
+      delay = pressed_ns;
+    }
+  }
+}
+
+}  // namespace
+
+int start_sysmon() { return os::start_thread(sysmon_main, nullptr); }
+
+void wake_sysmon() {
+  // One of those who find it asleep is enough.
+  if (sched.sysmon_sleeps.exchange(static_cast<uint32_t>(SysmonSleep::shortly), seq_cst) != 0) {
+    told.signal();
+  }
+}
+
+}  // namespace gofer::internal
