@@ -46,6 +46,12 @@ void compute(int n) {
   for (int i = 0; i < n; ++i) internal::cpu_relax();
 }
 
+// The P shall be taken by the test, not given up to sysmon.
+void compute_until(const std::atomic<bool>& end) {
+  const no_preempt scope;
+  while (!end) internal::cpu_relax();
+}
+
 int thread_id() { return internal::os::thread_id(); }
 
 // Threads that take every P they can get until the end of the scope.
@@ -426,7 +432,7 @@ class FirstCall : public Retake {
     wait_group done;
     done.go([&] {
       victim = internal::current_m()->curg;
-      while (!may_call) internal::cpu_relax();
+      compute_until(may_call);
       if (call) {
         call();
         returned = true;
@@ -435,7 +441,7 @@ class FirstCall : public Retake {
     EXPECT_TRUE(wait_until([&] { return victim != nullptr; }));
     done.go([&] {
       holder_runs = true;
-      while (!holder_may_end) internal::cpu_relax();
+      compute_until(holder_may_end);
     });
     P* p = sched.all_ps[0].load();
     EXPECT_TRUE(wait_until([&] { return internal::retake(p); }));
@@ -559,13 +565,13 @@ TEST_F(FirstCall, Goexit) {
       ~Guard() { flag = true; }
     } guard{destroyed};
     victim = internal::current_m()->curg;
-    while (!may_call) internal::cpu_relax();
+    compute_until(may_call);
     goexit();
   });
   ASSERT_TRUE(wait_until([&] { return victim != nullptr; }));
   done.go([&] {
     holder_runs = true;
-    while (!may_call) internal::cpu_relax();
+    compute_until(may_call);
   });
   P* p = sched.all_ps[0].load();
   EXPECT_TRUE(wait_until([&] { return internal::retake(p); }));
@@ -590,7 +596,7 @@ TEST_F(Retake, ProcessorIsHandedOnWhenThereIsWorkWhoeverSpins) {
     done.go([&] {
       if (local) done.go([&] { ran = true; });
       running = true;
-      while (!end) internal::cpu_relax();
+      compute_until(end);
     });
     EXPECT_TRUE(wait_until([&] { return running.load(); }));
     sched.spinning_ms.fetch_add(1);
@@ -614,7 +620,7 @@ TEST_F(Retake, WhoLostItsProcessorTakesAnIdleOne) {
     done.go([&] {
       running = true;
       const int thread = thread_id();
-      while (!stop) internal::cpu_relax();
+      compute_until(stop);
       go([] {});
       stayed = thread_id() == thread;
     });

@@ -3,6 +3,7 @@
 #include "os/futex.h"
 #include "os/thread.h"
 #include "runtime/atomic.h"
+#include "runtime/current.h"
 
 namespace gofer::internal {
 namespace {
@@ -18,6 +19,14 @@ struct HeldRanks {
 
 // Not kept across a switch by the compiler: only noinline functions use it.
 thread_local constinit HeldRanks held{};
+
+// A goroutine may be paused outside of the runtime, and nobody waits for one that is: only stopping
+// the world is begun there, and who waits for that lock goes on trying.
+void require_inside(LockRank rank) {
+  const M* m = current_m();
+  if (m == nullptr || m->in_runtime.load(relaxed) != 0 || rank == LockRank::world) return;
+  assertion_failed("a goroutine takes locks inside of the runtime only", __FILE__, __LINE__);
+}
 
 }  // namespace
 
@@ -55,6 +64,7 @@ void ShortLock::lock_slow() {
 void unlock_slow(std::atomic<uint32_t>& word) { os::futex_wake(&word); }
 
 [[gnu::noinline]] void note_locked(LockRank rank) {
+  require_inside(rank);
   const int n = held.count;
   if (n == 8 || (n > 0 && held.rank[n - 1] >= static_cast<uint8_t>(rank))) {
     assertion_failed("locks are taken in the order of their ranks", __FILE__, __LINE__);

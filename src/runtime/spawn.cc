@@ -33,6 +33,7 @@ G* take_record() {
 
 void give_back_record(G* g) {
   set_status(g, GStatus::idle, GStatus::dead);
+  const Inside inside;
   put_free_g(g);
 }
 
@@ -53,7 +54,11 @@ bool apply(G* g, const go_options& options) {
   }
   if (g->stack_class == default_stack_class()) return true;
   // Its address space was not reserved with the record: it gets its stack now.
-  char* stack = take_stack(g->stack_class);
+  char* stack;
+  {
+    const Inside inside;
+    stack = take_stack(g->stack_class);
+  }
   if (stack == nullptr) {
     std::free(g->name);
     g->name = nullptr;
@@ -109,6 +114,7 @@ void discard_goroutine(void* closure) noexcept {
   g->name = nullptr;
   if (g->head != nullptr) {
     sanitizer_end(g->head->fiber);
+    const Inside inside;
     put_stack(g->stack(), g->stack_class);
     g->head = nullptr;
   }
