@@ -26,6 +26,8 @@ struct scheduler_stats {
   int spinning_threads;      ///< threads that look for work now
   std::size_t global_queue;  ///< goroutines in the global queue
   std::size_t goroutines;
+  std::uint64_t preemptions;  ///< times that a goroutine was paused so that others could run
+  std::uint64_t handoffs;     ///< times that a thread lost its processor because it slept
   std::vector<processor_stats> procs;
 };
 

@@ -26,6 +26,10 @@ int start_thread(void* (*body)(void*), void* arg) {
 
 int thread_id() { return static_cast<int>(raw_syscall(SYS_gettid)); }
 
+void name_thread(const char* name) {
+  raw_syscall(SYS_prctl, PR_SET_NAME, reinterpret_cast<long>(name));
+}
+
 int count_threads() {
   // getdents directly: no memory is allocated, the answer may be asked for at any time.
   const long fd = raw_syscall(SYS_openat, AT_FDCWD, reinterpret_cast<long>("/proc/self/task"),

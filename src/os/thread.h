@@ -11,6 +11,9 @@ int start_thread(void* (*body)(void*), void* arg);
 
 int thread_id();
 
+/// What tools show of the calling thread; 15 characters at most.
+void name_thread(const char* name);
+
 /// Threads of this process as /proc/self/task shows them; -1 when it cannot be read.
 int count_threads();
 

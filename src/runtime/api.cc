@@ -105,6 +105,8 @@ scheduler_stats stats() {
                        .queued = p->queue.size() + (p->queue.has_next() ? 1u : 0u)});
   }
   s.goroutines = num_goroutine();
+  s.preemptions = sched.paused.load(relaxed);
+  s.handoffs = sched.retaken.load(relaxed);
   return s;
 }
 

@@ -130,6 +130,7 @@ void begin_report() {
     if (nobody == os::thread_id()) _exit(report_exit_code);  // the report failed in its turn
     os::sleep_for_ever();
   }
+  stop_scheduling();
   signal(SIGALRM, SIG_DFL);
   sigset_t alarm_only;
   sigemptyset(&alarm_only);

@@ -171,6 +171,9 @@ extern Sched sched;
 // --- start.cc
 void start_runtime();
 [[noreturn]] void used_after_fork();
+/// The process ends, or makes a report and ends then: no goroutine is scheduled any more, none is
+/// paused, and those that compute go on like detached threads.
+void stop_scheduling();
 inline void ensure_started() {
   if (!sched.started.load(acquire)) [[unlikely]]
     start_runtime();

@@ -43,14 +43,6 @@ const char* variable(const char* name) {
   return value == nullptr || value[0] == '\0' ? nullptr : value;
 }
 
-void on_exit() {
-  sched.exit_m.store(current_m(), relaxed);
-  sched.exiting.store(true, seq_cst);
-  let_paused_go();
-  const int procs = sched.procs.load(acquire);
-  for (int i = 0; i < procs; ++i) sched.all_ps[i].load(acquire)->preempt.store(true, relaxed);
-}
-
 // The next entry is made to fail: a goroutine's because enter() compares with p_word, an ordinary
 // thread's because the runtime has to be started again.
 void on_fork_child() {
@@ -122,7 +114,7 @@ void prepare() {
   install_terminate_report();
   install_overflow_report();
   sched.has_signal = !async_preempt_off && !tsan_enabled && install_preemption();
-  std::atexit(on_exit);
+  std::atexit(stop_scheduling);
   pthread_atfork(nullptr, nullptr, on_fork_child);
   prepared = true;
 }
@@ -139,6 +131,14 @@ void start_runtime() {
     throw std::system_error(error, std::generic_category(), "gofer: cannot start a thread");
   }
   sched.started.store(true, release);
+}
+
+void stop_scheduling() {
+  sched.exit_m.store(current_m(), relaxed);
+  sched.exiting.store(true, seq_cst);
+  if (sched.m_table != nullptr) let_paused_go();
+  const int procs = sched.procs.load(acquire);
+  for (int i = 0; i < procs; ++i) sched.all_ps[i].load(acquire)->preempt.store(true, relaxed);
 }
 
 void used_after_fork() {

@@ -231,6 +231,7 @@ bool sleep_idle(M* m, bool watch, int64_t earliest) {
 void* m_main(void* arg) {
   M* m = static_cast<M*>(arg);
   gofer_current_m = m;
+  os::name_thread("gofer-m");
   m->tid = os::thread_id();
   pthread_sigmask(SIG_SETMASK, &sched.signal_mask, nullptr);
   os::sleep_exactly();

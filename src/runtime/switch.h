@@ -28,6 +28,13 @@ inline void begin_running(M* m, P* p, G* g, bool inherits) {
   if (!inherits) bump(p->schedtick);
 }
 
+/// In a call that may switch but does not have to: a goroutine that sysmon wants to stop does so
+/// here, which is much cheaper than being paused. The M must be fetched anew afterwards.
+inline void yield_if_asked(M* m) {
+  if (m->p->preempt.load(relaxed)) [[unlikely]]
+    yield_goroutine(m);
+}
+
 /// Goes over to another stack of this M and returns when somebody comes back to `from`.
 [[gnu::always_inline]] inline void switch_stacks(M* m, StackHead* from, StackHead* to,
                                                  bool from_ends) {

@@ -172,18 +172,15 @@ class Round {
     const uint32_t calls = p->syscalltick.load(relaxed);
     const bool same_call = !fresh && calls == w.calls;
     w.calls = calls;
-    if (m->blocking_at.load(relaxed) == p->switches.load(relaxed) + 1) {
-      if (same_call && (waits || slice_over)) took_ |= take_from_sleeping(p, m, word, true, w);
-      return;
-    }
-    if (fresh || !(waits || slice_over)) return;
+    if (!(waits || slice_over)) return;
+    const bool announced = m->blocking_at.load(relaxed) == p->switches.load(relaxed) + 1;
     os::ThreadState state;
-    if (looks_asleep(m, w, now_, state)) {
+    if ((announced && same_call) || looks_asleep(m, w, now_, state)) {
       favour_owner(state.futex);
-      took_ |= take_from_sleeping(p, m, word, false, w);
+      took_ |= take_from_sleeping(p, m, word, announced, w);
       return;
     }
-    if (!waits) return;
+    if (announced || !waits) return;
     if (slice_over) {
       preempt(p, m, word, w, Preempt::slice);
     } else {
@@ -273,6 +270,8 @@ int64_t next_timer_ns() {
   int64_t resumed = no_timer;
   const int procs = sched.procs.load(acquire);
   for (int i = 0; i < procs; ++i) {
+    const P* p = sched.all_ps[i].load(acquire);
+    if (p->word.load(relaxed) != watched[i].word) continue;
     if (watched[i].resumed_ns < resumed) resumed = watched[i].resumed_ns;
   }
   if (resumed == no_timer) return no_timer;
@@ -298,6 +297,7 @@ int64_t until_trace(int64_t now, int64_t most) {
 }
 
 void* sysmon_main(void*) {
+  os::name_thread("gofer-sysmon");
   os::sleep_exactly();
   os::ask_for_short_slices();
   make_thread_urgent();
@@ -335,8 +335,8 @@ void* sysmon_main(void*) {
     if (round.next_ns() < wake_at) wake_at = round.next_ns();
     if (const int64_t timer = next_timer_ns(); timer < wake_at) wake_at = timer;
     if (next_schedtrace_ns() < wake_at) wake_at = next_schedtrace_ns();
-    const int64_t left = wake_at - os::now_ns();
-    if (left <= 0) continue;
+    int64_t left = wake_at - os::now_ns();
+    if (left < quickest_ns) left = quickest_ns;
     const bool lightly = !round.pressed() && delay > pressed_ns;
     if (sleep(lightly ? SysmonSleep::lightly : SysmonSleep::shortly, left) && lightly) {
       // Work waits now. Whoever is in its way gets a chance to end by himself.

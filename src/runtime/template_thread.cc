@@ -23,6 +23,7 @@ M* take_unborn() {
 }
 
 void* template_main(void*) {
+  os::name_thread("gofer-template");
   for (;;) {
     while (M* m = take_unborn()) begin_m(m);
     wanted.wait(-1);

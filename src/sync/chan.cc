@@ -10,7 +10,7 @@
 
 #include "runtime/current.h"
 #include "runtime/panic.h"
-#include "runtime/sched.h"
+#include "runtime/switch.h"
 
 namespace gofer::detail {
 
@@ -105,7 +105,9 @@ chan_result chan_send(chan_core* c, void* value, std::int64_t deadline_ns) {
   }
   c->lock.unlock();
   if (partner != nullptr) wake(m, partner);
-  if (m != nullptr) leave(m);
+  if (m == nullptr) return r;
+  if (deadline_ns != 0) yield_if_asked(m);
+  leave(current_m());
   return r;
 }
 
@@ -131,7 +133,9 @@ chan_result chan_recv(chan_core* c, void* place, std::int64_t deadline_ns) {
   }
   c->lock.unlock();
   if (partner != nullptr) wake(m, partner);
-  if (m != nullptr) leave(m);
+  if (m == nullptr) return r;
+  if (deadline_ns != 0) yield_if_asked(m);
+  leave(current_m());
   return r;
 }
 

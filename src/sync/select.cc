@@ -15,7 +15,7 @@
 #include <new>
 
 #include "runtime/current.h"
-#include "runtime/sched.h"
+#include "runtime/switch.h"
 #include "sync/chan.h"
 
 namespace gofer::detail {
@@ -213,7 +213,10 @@ std::size_t wait_for_one(M* m, Select& s, int64_t deadline_ns) {
 std::size_t run(select_case* cases, std::size_t n, Entry* many, int64_t deadline_ns) {
   Inside inside;
   const std::size_t i = try_some(inside.m(), cases, n);
-  if (i != select_timed_out || deadline_ns == 0) return i;
+  if (i != select_timed_out || deadline_ns == 0) {
+    if (deadline_ns != 0 && inside.m() != nullptr) yield_if_asked(inside.m());
+    return i;
+  }
   if (many != nullptr) {
     Select s{cases, n, many};
     return wait_for_one(inside.m(), s, deadline_ns);
