@@ -14,7 +14,7 @@ void wait_tied(M* m, P* passed_on, bool front) {
     g->head->locked_m = m;
     g->head->tied = true;
     m->locked_g = g;
-    ++sched.tied;
+    bump(sched.tied);
   }
   m->p = nullptr;
   g->head->m.store(nullptr, relaxed);

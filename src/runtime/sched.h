@@ -123,7 +123,7 @@ struct Sched {
   int idle_m_count = 0;
   int idle_locked_ms = 0;  // Ms that wait for their locked goroutine
   int reserve_coming = 0;  // idle Ms that are being started
-  int tied = 0;            // runnable goroutines that wait for a P on their own thread
+  atomic<int> tied{0};     // runnable goroutines that wait for a P on their own thread
   M* sleeper =
       nullptr;  // of the idle Ms the one that wakes for timers; there is one if any is idle
   int max_ms = 10000;
@@ -236,11 +236,10 @@ void wake_p_slow();
 /// idle count; one of us sees the other.
 inline void wake_p() {
   if (sched.spinning_ms.load(seq_cst) != 0) return;
-  const bool first = sched.need_spinning.load(seq_cst) == 0;
-  if (first) sched.need_spinning.store(1, seq_cst);
+  if (sched.need_spinning.load(seq_cst) == 0) sched.need_spinning.store(1, seq_cst);
   if (sched.idle_p_count.load(seq_cst) != 0) {
     wake_p_slow();
-  } else if (first && sched.sysmon_sleeps.load(relaxed) != 0) {
+  } else if (sched.sysmon_sleeps.load(relaxed) != 0) [[unlikely]] {
     wake_sysmon();  // work waits and every P is busy, or blocked
   }
 }
@@ -250,8 +249,9 @@ inline void wake_p() {
 void start_m(P* p, bool spinning);
 /// Starts the thread of m. On the template thread.
 void begin_m(M* m);
-/// There shall be n idle Ms, soon.
-void want_idle_ms(int n);
+/// There shall be n idle Ms, soon. Returns whether there is anybody now to whom a P could be given:
+/// an idle M, or one that waits for it tied.
+bool want_idle_ms(int n);
 /// The M has no P: sleeps until it is given one. False: the thread is to end.
 bool stop_m(M* m);
 /// There is a timer earlier than the sleeper knows.

@@ -343,7 +343,7 @@ void start_m(P* p, bool spinning) {
     m->note.signal();
     return;
   }
-  if (sched.tied != 0 && start_tied_locked(p)) {
+  if (sched.tied.load(relaxed) != 0 && start_tied_locked(p)) {
     if (spinning) sched.spinning_ms.fetch_sub(1, seq_cst);
     return;
   }
@@ -372,10 +372,12 @@ void begin_m(M* m) {
   }
 }
 
-void want_idle_ms(int n) {
+bool want_idle_ms(int n) {
   bool any = false;
+  bool somebody;
   {
     LockGuard guard(sched.lock);
+    somebody = sched.idle_m_count != 0 || sched.tied.load(relaxed) != 0;
     while (sched.idle_m_count + sched.reserve_coming < n && sched.ms < sched.max_ms &&
            !hopeless_locked()) {
       M* m = new_m_locked();
@@ -387,6 +389,7 @@ void want_idle_ms(int n) {
     }
   }
   if (any) tell_template_thread();
+  return somebody;
 }
 
 int start_first_m() {
@@ -515,7 +518,7 @@ bool can_pass_on_locked(P* p) {
   if (sched.stopping.load(relaxed)) return false;
   G* next = next_global_locked();
   if (next == nullptr && p->queue.empty()) return false;
-  return sched.idle_ms != nullptr || sched.tied != 0;
+  return sched.idle_ms != nullptr || sched.tied.load(relaxed) != 0;
 }
 
 void pass_on_locked(P* p) {
@@ -537,7 +540,7 @@ void start_locked_m(M* m, G* g) {
   {
     LockGuard guard(sched.lock);
     --sched.idle_locked_ms;
-    if (g->head->tied) --sched.tied;
+    if (g->head->tied) bump(sched.tied, -1);
   }
   give_p(owner, p, false);
   owner->note.signal();
@@ -553,7 +556,7 @@ bool start_tied_locked(P* p) {
   if (g == nullptr) return false;  // it is in the queue of another P, which runs
   M* owner = g->head->locked_m;
   --sched.idle_locked_ms;
-  --sched.tied;
+  bump(sched.tied, -1);
   disown_p(p);
   give_p(owner, p, false);
   sched.lock.unlock();

@@ -3,7 +3,9 @@
 //   - An M that sleeps in a call that the runtime knows nothing of holds up its P's queue: the P
 //     is taken from it (retake.cc), without a signal, and another M goes on. If the M comes back
 //     and computes without a P, it is paused until it gets one.
-//   - A goroutine that has run for 10 ms while others wait is preempted (preempt.cc).
+//   - A goroutine that has run for 10 ms while others wait is preempted (preempt.cc); after 3 ms,
+//     if among those that wait is one that was not paused itself: goroutines that compute for long
+//     take turns in long slices, and short ones do not wait for them.
 //   - When a timer is due and every P is busy, sysmon runs the timer itself, and preempts the
 //     goroutine that has run longest, if that is 1 ms at least. What was woken runs first.
 //
@@ -30,12 +32,15 @@ namespace {
 constexpr int64_t us = 1'000;
 constexpr int64_t ms = 1'000'000;
 constexpr int64_t slice_ns = 10 * ms;
+constexpr int64_t short_slice_ns = 3 * ms;   // while somebody waits who has not been paused himself
 constexpr int64_t wake_preempt_ns = 1 * ms;  // who has had less is not interrupted for a timer
 constexpr int64_t quickest_ns = 20 * us;
 constexpr int64_t pressed_ns = 1 * ms;  // between two looks while work waits
 constexpr int64_t most_pressed_ns = 4 * ms;
 constexpr int64_t slowest_ns = 10 * ms;
-constexpr int64_t resend_ns = 1 * ms;       // a signal may find the thread inside of the runtime
+constexpr int64_t most_grace_ns = 8 * ms;  // after it was woken for nothing
+constexpr int64_t resend_ns = 1 * ms;      // a signal may find the thread inside of the runtime
+constexpr int64_t thread_start_ns = 200 * us;
 constexpr int64_t lost_budget_ns = 1 * ms;  // processor time of a thread without a P
 constexpr int idle_rounds_before_deep_sleep = 3;
 constexpr int idle_ms_wanted = 4;
@@ -67,14 +72,12 @@ int lost_count = 0;
 
 bool queue_waits(P* p) { return p->queue.size() != 0 || p->queue.has_next(); }
 
-// Work that another M could do: in the global queue, or in some ring.
-bool work_waits() {
-  if (sched.queue_size.load(relaxed) != 0) return true;
+// Goroutines that another M could run: in the global queue, or in some ring.
+uint32_t count_waiting() {
+  uint32_t n = sched.queue_size.load(relaxed);
   const int procs = sched.procs.load(acquire);
-  for (int i = 0; i < procs; ++i) {
-    if (sched.all_ps[i].load(acquire)->queue.size() != 0) return true;
-  }
-  return false;
+  for (int i = 0; i < procs; ++i) n += sched.all_ps[i].load(acquire)->queue.size();
+  return n;
 }
 
 bool no_idle_p() { return sched.idle_p_count.load(seq_cst) == 0; }
@@ -98,7 +101,7 @@ bool looks_asleep(M* m, Watched& w, int64_t now, os::ThreadState& state) {
 // The thread sleeps for a lock: if its owner is paused, the owner comes first in the queue. A
 // mutex of libc has its owner's thread behind the futex word.
 void favour_owner(uint64_t futex) {
-  if (futex == 0 || sched.tied == 0) return;
+  if (futex == 0 || sched.tied.load(relaxed) == 0) return;
   static int tid;
   tid = static_cast<int>(os::peek(futex + 8));
   if (tid <= 0) return;
@@ -131,10 +134,12 @@ bool take_from_sleeping(P* p, M* m, PWord word, bool announced, const Watched& w
 
 class Round {
  public:
-  explicit Round(int64_t now) : now_(now), waits_(work_waits()), pressed_(waits_ && no_idle_p()) {}
+  explicit Round(int64_t now)
+      : now_(now), waiting_(count_waiting()), pressed_(waiting_ != 0 && no_idle_p()) {}
 
   void run() {
     if (no_idle_p()) run_late_timers();
+    if (pressed_) want_idle_ms(1);  // it may well be needed in the next round
     const int procs = sched.procs.load(acquire);
     for (int i = 0; i < procs; ++i) look_at(sched.all_ps[i].load(acquire), watched[i]);
     serve_urgent();
@@ -144,13 +149,15 @@ class Round {
   bool took() const { return took_; }
   bool acted() const { return took_ || asked_; }
   bool pressed() const { return pressed_; }
+  /// Something was done, or will have to be soon.
+  bool useful() const { return acted() || next_ns_ != no_timer; }
   int64_t next_ns() const { return next_ns_; }
 
  private:
   void run_late_timers() {
     if (earliest_timer_ns() > now_) return;
     run_all_timers(nullptr);
-    waits_ = waits_ || work_waits();
+    waiting_ = count_waiting();
   }
 
   void look_at(P* p, Watched& w) {
@@ -167,8 +174,9 @@ class Round {
     }
     M* m = owner_of(word);
     if (m->in_runtime.load(relaxed) != 0) return;
-    const bool waits = waits_ || queue_waits(p);
-    const bool slice_over = now_ - w.since_ns >= slice_ns;
+    const bool waits = waiting_ != 0 || queue_waits(p);
+    const int64_t slice = fresh_work_waits(p) ? short_slice_ns : slice_ns;
+    const bool slice_over = now_ - w.since_ns >= slice;
     const uint32_t calls = p->syscalltick.load(relaxed);
     const bool same_call = !fresh && calls == w.calls;
     w.calls = calls;
@@ -184,14 +192,23 @@ class Round {
     if (slice_over) {
       preempt(p, m, word, w, Preempt::slice);
     } else {
-      look_again_at(w.since_ns + slice_ns);
+      look_again_at(w.since_ns + slice);
     }
+  }
+
+  // More wait than those that were paused.
+  bool fresh_work_waits(const P* p) const {
+    const uint32_t next = p->queue.has_next() ? 1 : 0;
+    return waiting_ + next > static_cast<uint32_t>(sched.tied.load(relaxed));
   }
 
   void preempt(P* p, M* m, PWord word, Watched& w, Preempt kind) {
     if (now_ - w.asked_ns < resend_ns) return;
-    // Somebody has to take over; if nobody is there, the next round asks.
-    want_idle_ms(idle_ms_wanted);
+    // Somebody has to take over.
+    if (!want_idle_ms(idle_ms_wanted)) {
+      look_again_at(now_ + thread_start_ns);
+      return;
+    }
     w.asked_ns = now_;
     request_preempt(m, p, word, kind);
     asked_ = true;
@@ -255,7 +272,7 @@ class Round {
   }
 
   int64_t now_;
-  bool waits_;
+  uint32_t waiting_;
   bool pressed_;
   bool took_ = false;
   bool asked_ = false;
@@ -303,6 +320,8 @@ void* sysmon_main(void*) {
   make_thread_urgent();
   int64_t delay = pressed_ns;
   int64_t most_pressed = pressed_ns;
+  int64_t grace = pressed_ns;
+  bool woken = false;
   int idle_rounds = 0;
   for (;;) {
     if (sched.exiting.load(relaxed)) os::sleep_for_ever();
@@ -315,11 +334,18 @@ void* sysmon_main(void*) {
       // Nobody can have blocked or run for long yet.
       if (deep) sleep(SysmonSleep::shortly, pressed_ns);
       delay = pressed_ns;
+      grace = pressed_ns;
       continue;
     }
     idle_rounds = 0;
     Round round(now);
     round.run();
+    if (round.useful()) {
+      grace = pressed_ns;
+    } else if (woken && grace < most_grace_ns) {
+      grace *= 2;
+    }
+    woken = false;
     if (round.took()) {
       delay = quickest_ns;
     } else {
@@ -339,9 +365,11 @@ void* sysmon_main(void*) {
     if (left < quickest_ns) left = quickest_ns;
     const bool lightly = !round.pressed() && delay > pressed_ns;
     if (sleep(lightly ? SysmonSleep::lightly : SysmonSleep::shortly, left) && lightly) {
-      // Work waits now. Whoever is in its way gets a chance to end by himself.
-      sleep(SysmonSleep::shortly, pressed_ns);
+      // Work waits now. Whoever is in its way gets a chance to end by himself, and the more so the
+      // more often he did before.
+      sleep(SysmonSleep::shortly, grace);
       delay = pressed_ns;
+      woken = true;
     }
   }
 }
