@@ -1,9 +1,9 @@
 // Pauses at function prologues: the runtime's end of arch/x86_64/morestack.S, which says what is
 // done to a prologue and why.
 //
-// A thread is asked for a pause by a store of ~0 to its guard, from any thread; the next prologue of
-// code built for it (gofer_preemptible in cmake/GoferPreemptible.cmake) calls gofer_prologue_pause.
-// The guard belongs to the thread, not to a goroutine: one that was raised for a goroutine which is
+// A thread is asked for a pause by a store of ~0 to its guard, from any thread; the next prologue
+// of code built for it (gofer_preemptible in cmake/GoferPreemptible.cmake) calls
+// gofer_prologue_pause. The guard belongs to the thread, not to a goroutine: one that was raised for a goroutine which is
 // gone meanwhile costs the next one a call for nothing.
 #pragma once
 

@@ -51,8 +51,8 @@ constexpr uint64_t pauses_under_fire = internal::sanitizers_enabled ? 50 : 300;
 
 using Check = void (*)(int i);
 
-// Raised by another thread alone. It needs a processor for that, and a busy machine gives it one only
-// now and then.
+// Raised by another thread alone. It needs a processor for that, and a busy machine gives it one
+// only now and then.
 void under_fire(Check check) {
   gofer_test_armed = 0;
   const uint64_t goal = pauses() + pauses_under_fire;
@@ -547,7 +547,8 @@ TEST(PrologueCalls, TracesLeadThroughAPause) {
   EXPECT_EQ(variadic[1], reinterpret_cast<void*>(traced_caller));
 }
 
-// The long run: GOFER_PROLOGUE_CALLS calls with a pause at every 20th or so, or two seconds of them.
+// The long run: GOFER_PROLOGUE_CALLS calls with a pause at every 20th or so, or two seconds of
+// them.
 
 int64_t calls = 0;
 GOFER_NOINLINE int counted_fib(int n) {

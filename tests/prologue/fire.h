@@ -1,5 +1,5 @@
-// What the tests of prologues share: a probe in the runtime's end of the hook that counts and spoils
-// every register it may, and a thread that raises another one's guard all the time.
+// What the tests of prologues share: a probe in the runtime's end of the hook that counts and
+// spoils every register it may, and a thread that raises another one's guard all the time.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,8 @@ namespace gofer::test {
 /// Calls of the hook since the last Spoiler was made.
 uint64_t pauses();
 
-/// While it lives, every pause leaves other values in all registers that a called function may change.
+/// While it lives, every pause leaves other values in all registers that a called function may
+/// change.
 class Spoiler {
  public:
   Spoiler();
