@@ -3,8 +3,8 @@
 //
 // A thread is asked for a pause by a store of ~0 to its guard, from any thread; the next prologue
 // of code built for it (gofer_preemptible in cmake/GoferPreemptible.cmake) calls
-// gofer_prologue_pause. The guard belongs to the thread, not to a goroutine: one that was raised for a goroutine which is
-// gone meanwhile costs the next one a call for nothing.
+// gofer_prologue_pause. The guard belongs to the thread, not to a goroutine: one that was raised
+// for a goroutine which is gone meanwhile costs the next one a call for nothing.
 #pragma once
 
 #include <cstdint>

@@ -30,7 +30,8 @@
 #include "runtime/prologue.h"
 #include "runtime/sanitizer.h"
 
-#define GOFER_NOINLINE [[gnu::noinline, gnu::noclone]]
+// As if in another file: the compiler knows neither who calls nor with what.
+#define GOFER_APART [[gnu::noipa]]
 
 extern "C" {
 int gofer_test_nested(int outer);
@@ -82,7 +83,7 @@ void everywhere(Check check) {
 
 // Recursion.
 
-GOFER_NOINLINE int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+[[gnu::noinline]] int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
 
 void check_recursion(int i) {
   GOFER_RAISE();
@@ -119,7 +120,7 @@ double sum_of(const char* kinds, va_list list) {
   return sum;
 }
 
-GOFER_NOINLINE double variadic(const char* kinds, ...) {
+GOFER_APART double variadic(const char* kinds, ...) {
   va_list list;
   va_start(list, kinds);
   const double sum = sum_of(kinds, list);
@@ -130,7 +131,7 @@ GOFER_NOINLINE double variadic(const char* kinds, ...) {
 // GCC 12 takes the register with the arguments for its loop over a large frame's pages, unless kept
 // from it: gofer-preemptible.specs.
 template <size_t size>
-GOFER_NOINLINE double variadic_large(const char* kinds, ...) {
+GOFER_APART double variadic_large(const char* kinds, ...) {
   char frame[size];
   memset(frame, kinds[0], sizeof frame);
   asm volatile("" : : "r"(frame) : "memory");
@@ -141,7 +142,7 @@ GOFER_NOINLINE double variadic_large(const char* kinds, ...) {
   return frame[size / 2] == kinds[0] ? sum : -1;
 }
 
-GOFER_NOINLINE double variadic_alloca(const char* kinds, ...) {
+GOFER_APART double variadic_alloca(const char* kinds, ...) {
   va_list list;
   va_start(list, kinds);
   GOFER_RAISE();
@@ -175,18 +176,17 @@ void check_variadics(int i) {
 
 // Memory that a function takes on its stack.
 
-GOFER_NOINLINE int fill(char* memory, int size, int value) {
+GOFER_APART int fill(char* memory, int size, int value) {
   memset(memory, value, static_cast<size_t>(size));
   return memory[0] + memory[size - 1];
 }
 
 // The second call has arguments on the stack, at its foot: below what alloca gave.
-GOFER_NOINLINE int ends_of(int, int, int, int, int, int, const char* one, const char* two,
-                           int last) {
+GOFER_APART int ends_of(int, int, int, int, int, int, const char* one, const char* two, int last) {
   return one[0] + one[last] + two[0] + two[last];
 }
 
-GOFER_NOINLINE bool take_and_fill(int size) {
+GOFER_APART bool take_and_fill(int size) {
   const auto n = static_cast<size_t>(size);
   GOFER_RAISE();
   char* one = static_cast<char*>(alloca(n));
@@ -206,7 +206,7 @@ GOFER_NOINLINE bool take_and_fill(int size) {
 
 // Variable-length arrays end with their scope: a loop of them must not eat the stack up. Two
 // megabytes in all, more than a goroutine has.
-GOFER_NOINLINE int arrays_in_a_loop(int n) {
+GOFER_APART int arrays_in_a_loop(int n) {
   int sum = 0;
   for (int i = 1; i <= 128; ++i) {
     const int size = 4000 + n % 7;
@@ -230,7 +230,7 @@ void check_alloca(int i) {
 // Large frames, and aligned ones.
 
 template <size_t size>
-GOFER_NOINLINE int with_frame(int n, int rest) {
+GOFER_APART int with_frame(int n, int rest) {
   char frame[size];
   fill(frame, size, n);
   if (rest > 0) {
@@ -240,7 +240,7 @@ GOFER_NOINLINE int with_frame(int n, int rest) {
   return n + static_cast<int>(std::count(frame, frame + size, frame[size / 2]) == size);
 }
 
-GOFER_NOINLINE bool with_aligned_frame(int n) {
+GOFER_APART bool with_aligned_frame(int n) {
   alignas(128) char frame[700];
   fill(frame, sizeof frame, n);
   return reinterpret_cast<uintptr_t>(frame) % 128 == 0 && frame[350] == n;
@@ -260,18 +260,18 @@ void check_frames(int i) {
 
 // Arguments and results of every class.
 
-GOFER_NOINLINE double many(int a, int64_t b, double c, float d, int e, short f, int64_t g, double h,
-                           int i, double j, double k, double l, double m, double n, double o, int p,
-                           long double q, std::complex<double> r, Pair s, Large t) {
+GOFER_APART double many(int a, int64_t b, double c, float d, int e, short f, int64_t g, double h,
+                        int i, double j, double k, double l, double m, double n, double o, int p,
+                        long double q, std::complex<double> r, Pair s, Large t) {
   return a + 2.0 * static_cast<double>(b) + 3 * c + 4 * d + 5 * e + 6 * f +
          7 * static_cast<double>(g) + 8 * h + 9 * i + 10 * j + 11 * k + 12 * l + 13 * m + 14 * n +
          15 * o + 16 * p + 17 * static_cast<double>(q) + 18 * r.real() + 19 * r.imag() +
          20 * s.first + 21 * s.second + 22 * static_cast<double>(t.values[4]);
 }
 
-GOFER_NOINLINE std::complex<double> twice(std::complex<double> value) { return value + value; }
-GOFER_NOINLINE long double half(long double value) { return value / 2; }
-GOFER_NOINLINE Large next(Large value, int by) {
+GOFER_APART std::complex<double> twice(std::complex<double> value) { return value + value; }
+GOFER_APART long double half(long double value) { return value / 2; }
+GOFER_APART Large next(Large value, int by) {
   for (int64_t& v : value.values) v += by;
   return value;
 }
@@ -297,8 +297,8 @@ void check_arguments(int i) {
 }
 
 typedef int64_t Wide __attribute__((vector_size(32)));
-[[gnu::target("avx2"), gnu::noinline]] int64_t wide(Wide a, Wide b, Wide c, Wide d, Wide e, Wide f,
-                                                    Wide g, Wide h, Wide i) {
+[[gnu::target("avx2"), gnu::noipa]] int64_t wide(Wide a, Wide b, Wide c, Wide d, Wide e, Wide f,
+                                                 Wide g, Wide h, Wide i) {
   const Wide sum = a + b + c + d + e + f + g + h - i;
   return sum[0] + 10 * sum[1] + 100 * sum[2] + 1000 * sum[3];
 }
@@ -312,8 +312,8 @@ typedef int64_t Wide __attribute__((vector_size(32)));
 }
 
 typedef int64_t Wider __attribute__((vector_size(64)));
-[[gnu::target("avx512f"), gnu::noinline]] int64_t wider(Wider a, Wider b, Wider c, Wider d, Wider e,
-                                                        Wider f, Wider g, Wider h) {
+[[gnu::target("avx512f"), gnu::noipa]] int64_t wider(Wider a, Wider b, Wider c, Wider d, Wider e,
+                                                     Wider f, Wider g, Wider h) {
   const Wider sum = a + b + c + d + e + f + g - h;
   return sum[0] + sum[1] + sum[2] + sum[3] + sum[4] + sum[5] + sum[6] + sum[7];
 }
@@ -339,11 +339,11 @@ void check_nested(int i) {
 
 struct Counted {
   explicit Counted(int& count) : count_(count) { ++count_; }
-  GOFER_NOINLINE ~Counted() { --count_; }
+  GOFER_APART ~Counted() { --count_; }
   int& count_;
 };
 
-GOFER_NOINLINE int throw_from(int depth, int& count) {
+GOFER_APART int throw_from(int depth, int& count) {
   Counted counted(count);
   GOFER_RAISE();
   if (depth == 0) throw std::runtime_error(std::to_string(count));
@@ -364,9 +364,9 @@ void check_exceptions(int i) {
   EXPECT_EQ(count, 0);
 }
 
-[[gnu::noipa]] void jump(jmp_buf& to) { longjmp(to, 7); }
+GOFER_APART void jump(jmp_buf& to) { longjmp(to, 7); }
 
-GOFER_NOINLINE void jump_from(int depth, jmp_buf& to) {
+GOFER_APART void jump_from(int depth, jmp_buf& to) {
   GOFER_RAISE();
   if (depth > 0) jump_from(depth - 1, to);
   jump(to);
@@ -389,7 +389,7 @@ struct Square final : Shape {
   double area(double scale) const override { return side_ * side_ * scale; }
   double side_;
 };
-GOFER_NOINLINE std::unique_ptr<Shape> make_shape(double side) {
+GOFER_APART std::unique_ptr<Shape> make_shape(double side) {
   return std::make_unique<Square>(side);
 }
 
@@ -522,9 +522,9 @@ _Unwind_Reason_Code note_frame(_Unwind_Context* context, void*) {
 
 void take_trace() { _Unwind_Backtrace(note_frame, nullptr); }
 
-[[gnu::noipa]] int traced_callee(int n) { return n + 1; }
-[[gnu::noipa]] int traced_variadic(int n, ...) { return n + 1; }
-[[gnu::noipa]] int traced_caller(int n) {
+GOFER_APART int traced_callee(int n) { return n + 1; }
+GOFER_APART int traced_variadic(int n, ...) { return n + 1; }
+GOFER_APART int traced_caller(int n) {
   internal::prologue_probe = take_trace;
   GOFER_RAISE();
   const int sum = traced_callee(n);
@@ -551,7 +551,7 @@ TEST(PrologueCalls, TracesLeadThroughAPause) {
 // them.
 
 int64_t calls = 0;
-GOFER_NOINLINE int counted_fib(int n) {
+[[gnu::noinline]] int counted_fib(int n) {
   ++calls;
   return n < 2 ? n : counted_fib(n - 1) + counted_fib(n - 2);
 }
