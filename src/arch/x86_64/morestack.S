@@ -23,6 +23,9 @@
 //                                  frame of a __morestack that called them; we return to them, so
 //                                  %r11 is set here and the instruction skipped
 //
+// There is no __morestack_large_model: with -mcmodel=large GCC 12 loads %r11 once more in variadic
+// functions. Linking such code fails, because libgcc's object with that name has all the others too.
+//
 // Going back to another address than the call's does not agree with shadow stacks. This file has no
 // .note.gnu.property, so the linker declares nothing that contains it to be fit for them.
 
@@ -51,17 +54,13 @@
   .text
   .globl __morestack
   .globl __morestack_non_split    // what gold and lld call instead before a call into other code
-  .globl __morestack_large_model  // with -mcmodel=large
   .hidden __morestack
   .hidden __morestack_non_split
-  .hidden __morestack_large_model
   .type __morestack, @function
   .type __morestack_non_split, @function
-  .type __morestack_large_model, @function
   .p2align 4
 __morestack:
 __morestack_non_split:
-__morestack_large_model:
   .cfi_startproc
   pushq %rbp
   .cfi_def_cfa_offset 16
@@ -162,7 +161,6 @@ __morestack_large_model:
   .cfi_endproc
   .size __morestack, . - __morestack
   .size __morestack_non_split, . - __morestack_non_split
-  .size __morestack_large_model, . - __morestack_large_model
 
 // Sets state_size, once a target, because cpuid may cost a trip to a hypervisor; two threads at the
 // same time find the same. Returns it in %eax; changes %ecx, %edx, %esi, %edi, %r8d.
