@@ -92,10 +92,12 @@ Spoiler::~Spoiler() { internal::prologue_probe = nullptr; }
 
 Fire::Fire()
     : thread_([this, guard = internal::prologue_guard()] {
-        // With varying gaps, so that every function has its turn.
+        // With varying gaps, so that every function has its turn; and on a processor that both
+        // threads share, so that the other has it.
         for (unsigned n = 0; !stop_.load(std::memory_order_relaxed); ++n) {
           internal::raise_prologue_guard(guard);
           for (unsigned i = n % 32; i > 0; --i) internal::cpu_relax();
+          if (n % 32 == 0) std::this_thread::yield();
         }
       }) {}
 
