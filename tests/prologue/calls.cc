@@ -48,7 +48,7 @@ using test::Fire;
 using test::pauses;
 using test::Spoiler;
 
-constexpr uint64_t pauses_under_fire = internal::sanitizers_enabled ? 50 : 300;
+constexpr uint64_t pauses_under_fire = internal::sanitizers_enabled ? 50 : 100;
 
 using Check = void (*)(int i);
 
