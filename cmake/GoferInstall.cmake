@@ -1,4 +1,5 @@
-# Installation: headers, libgofer.a, libgofer.so, the CMake package (find_package(gofer)) and gofer.pc.
+# Installation: headers, libgofer.a, libgofer.so, the CMake package (find_package(gofer)) and gofer.pc; and what
+# gofer_preemptible() needs, with gofer-preemptible.pc for builds without CMake.
 # Nothing in what is installed names the prefix, so a tree may be moved, or installed with --prefix.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -13,6 +14,11 @@ foreach(kind IN ITEMS static shared)
   install(EXPORT gofer-${kind} NAMESPACE gofer:: FILE gofer-${kind}.cmake
     DESTINATION "${gofer_cmake_dir}")
 endforeach()
+
+install(TARGETS gofer_preemptible EXPORT gofer-preemptible ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(EXPORT gofer-preemptible NAMESPACE gofer:: FILE gofer-preemptible.cmake DESTINATION "${gofer_cmake_dir}")
+install(FILES "${PROJECT_SOURCE_DIR}/cmake/GoferPreemptible.cmake"
+              "${PROJECT_SOURCE_DIR}/cmake/gofer-preemptible.specs" DESTINATION "${gofer_cmake_dir}")
 
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/gofer" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
   FILES_MATCHING PATTERN "*.h")
@@ -42,5 +48,7 @@ if(includedir_is_absolute)
 else()
   set(gofer_pc_includedir "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
 endif()
-configure_file("${PROJECT_SOURCE_DIR}/cmake/gofer.pc.in" "${PROJECT_BINARY_DIR}/gofer.pc" @ONLY)
-install(FILES "${PROJECT_BINARY_DIR}/gofer.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+foreach(name IN ITEMS gofer gofer-preemptible)
+  configure_file("${PROJECT_SOURCE_DIR}/cmake/${name}.pc.in" "${PROJECT_BINARY_DIR}/${name}.pc" @ONLY)
+  install(FILES "${PROJECT_BINARY_DIR}/${name}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+endforeach()

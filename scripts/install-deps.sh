@@ -47,6 +47,7 @@ probe() {
         need pkg-config has_command pkg-config
         want relacy-dev has_header relacy/relacy.hpp
         want spin has_command spin
+        want lld has_command ld.lld
         want clang-format has_command clang-format ;;
       clang)
         need clang has_command clang++

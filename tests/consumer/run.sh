@@ -14,6 +14,10 @@ build_with_cmake() {  # build_with_cmake <project> <options…>
   "$folder/consumer"
 }
 
+# Its own hook in front of libgcc's, and the comparison in a function of the program.
+is_preemptible() {
+  nm "$1" | grep ' t __morestack$' && objdump -d --disassemble=main "$1" | grep '%fs:0x70,%rsp'
+}
 is_shared() { readelf -d "$1" | grep 'NEEDED.*libgofer\.so\.0'; }
 is_static() { if is_shared "$1"; then return 1; fi; }
 
@@ -56,6 +60,34 @@ case $1 in
     is_static "$folder/consumer"
     build_with_cmake add_subdirectory -DBUILD_SHARED_LIBS=ON
     is_shared "$folder/consumer" ;;
+  preemptible.static)
+    build_with_cmake preemptible -DCMAKE_PREFIX_PATH="$prefix"
+    is_preemptible "$folder/consumer" ;;
+  preemptible.shared)
+    build_with_cmake preemptible -DCMAKE_PREFIX_PATH="$prefix" -DBUILD_SHARED_LIBS=ON
+    is_preemptible "$folder/consumer"
+    "$folder/consumer" | grep 'in the runtime' ;;
+  preemptible.lto)
+    build_with_cmake preemptible -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_INTERPROCEDURAL_OPTIMIZATION=ON
+    is_preemptible "$folder/consumer" ;;
+  preemptible.add_subdirectory)
+    build_with_cmake preemptible -DGOFER_SOURCE="$GOFER_SOURCE" -DCMAKE_ASM_COMPILER="$ASM"
+    is_preemptible "$folder/consumer" ;;
+  preemptible.pkg_config)
+    # shellcheck disable=SC2046
+    "$CXX" -std=c++20 "$here/preemptible.cc" $(pkg-config --cflags --libs gofer-preemptible) -o consumer
+    is_preemptible consumer
+    LD_LIBRARY_PATH=$prefix/$GOFER_LIBDIR ./consumer | grep 'in the runtime' ;;
+  preemptible.clang)
+    if ! command -v clang++; then
+      echo "skipped: no clang++"
+      exit 0
+    fi
+    if CXX=clang++ build_with_cmake preemptible -DCMAKE_PREFIX_PATH="$prefix" 2>&1 | tee output; then
+      echo "clang++ was accepted" >&2
+      exit 1
+    fi
+    tr -s ' \n' ' ' <output | grep 'only GCC can compile consumer so' ;;
   *)
     echo "run.sh: unknown test '$1'" >&2
     exit 2 ;;

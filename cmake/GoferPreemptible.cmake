@@ -1,0 +1,42 @@
+# gofer_preemptible(<target>): every function of the target lets the scheduler in at its beginning, if the
+# scheduler asks. For C and C++ by GCC; docs/PREEMPTION.md has what it costs and where its limits are.
+#
+# Installed beside gofer-config.cmake and used from the source tree by add_subdirectory: the spec file lies in the
+# same folder either way.
+include_guard(GLOBAL)
+
+define_property(GLOBAL PROPERTY GOFER_PREEMPTIBLE_SPECS
+  BRIEF_DOCS "The spec file that gofer_preemptible() compiles with")
+set_property(GLOBAL PROPERTY GOFER_PREEMPTIBLE_SPECS "${CMAKE_CURRENT_LIST_DIR}/gofer-preemptible.specs")
+
+function(gofer_preemptible target)
+  if(NOT TARGET ${target})
+    message(FATAL_ERROR "gofer_preemptible: ${target} is not a target")
+  endif()
+  get_target_property(type ${target} TYPE)
+  if(NOT type MATCHES "^(EXECUTABLE|(STATIC|SHARED|MODULE|OBJECT)_LIBRARY)$")
+    message(FATAL_ERROR "gofer_preemptible: ${target} has nothing to compile (${type})")
+  endif()
+  if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$" OR NOT CMAKE_SIZEOF_VOID_P EQUAL 8)
+    message(FATAL_ERROR "gofer_preemptible: only for 64-bit x86, not for ${CMAKE_SYSTEM_PROCESSOR} with "
+                        "pointers of ${CMAKE_SIZEOF_VOID_P} bytes")
+  endif()
+  get_property(languages GLOBAL PROPERTY ENABLED_LANGUAGES)
+  foreach(language IN ITEMS C CXX)
+    if(language IN_LIST languages AND NOT CMAKE_${language}_COMPILER_ID STREQUAL "GNU")
+      message(FATAL_ERROR "gofer_preemptible: only GCC can compile ${target} so; the ${language} compiler is "
+                          "${CMAKE_${language}_COMPILER_ID} (${CMAKE_${language}_COMPILER})")
+    endif()
+  endforeach()
+
+  # The linker's command has the spec file too: with -flto, it compiles.
+  get_property(specs GLOBAL PROPERTY GOFER_PREEMPTIBLE_SPECS)
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:C,CXX>:-specs=${specs}>)
+  # Not target_link_libraries: a target takes either its keywords or none, and the user has chosen.
+  set_property(TARGET ${target} APPEND PROPERTY LINK_LIBRARIES gofer::preemptible)
+  set_property(TARGET ${target} APPEND PROPERTY LINK_OPTIONS -specs=${specs})
+  if(type MATCHES "^(STATIC|OBJECT)_LIBRARY$")  # linked by others
+    set_property(TARGET ${target} APPEND PROPERTY INTERFACE_LINK_LIBRARIES $<LINK_ONLY:gofer::preemptible>)
+    set_property(TARGET ${target} APPEND PROPERTY INTERFACE_LINK_OPTIONS -specs=${specs})
+  endif()
+endfunction()

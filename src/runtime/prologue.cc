@@ -1,0 +1,25 @@
+#include "runtime/prologue.h"
+
+#include "runtime/current.h"
+
+namespace gofer::internal {
+
+void pause_at_prologue(M*) {}
+
+#if defined(GOFER_CHECKS)
+constinit atomic<void (*)()> prologue_probe{nullptr};
+#endif
+
+}  // namespace gofer::internal
+
+void gofer_prologue_pause() {
+  using namespace gofer::internal;
+  // First of all: what is asked for from here on is a pause of its own.
+  std::atomic_ref(*prologue_guard()).store(0, relaxed);
+#if defined(GOFER_CHECKS)
+  if (auto* probe = prologue_probe.load(acquire)) probe();
+#endif
+  M* m = current_m();
+  if (m == nullptr) return;
+  pause_at_prologue(m);
+}
