@@ -82,13 +82,13 @@ struct alignas(128) M {
   int tid = 0;
 
   // Preemption and blocking calls: preempt.cc, blocking.cc.
-  atomic<uint64_t> preempt_word{0};    // sysmon wants this hold of a P (p_word) to end; 0: none
-  atomic<Preempt> preempt_kind{};      // and for what
-  atomic<bool> signalled{false};       // a signal of ours is on its way
-  atomic<bool> lost_p{false};          // its P was taken by sysmon, and it has not noticed
-  atomic<bool> let_go{false};          // a paused M shall go on without a P: the process ends
-  atomic<uint64_t> blocking_at{0};     // announced a blocking call: P::switches then, plus 1
-  atomic<uintptr_t>* guard = nullptr;  // what function prologues compare with: see prologue.h
+  atomic<uint64_t> preempt_word{0};  // sysmon wants this hold of a P (p_word) to end; 0: none
+  atomic<Preempt> preempt_kind{};    // and for what
+  atomic<bool> signalled{false};     // a signal of ours is on its way
+  atomic<bool> lost_p{false};        // its P was taken by sysmon, and it has not noticed
+  atomic<bool> let_go{false};        // a paused M shall go on without a P: the process ends
+  atomic<uint64_t> blocking_at{0};   // announced a blocking call: P::switches then, plus 1
+  uintptr_t* guard = nullptr;        // see prologue.h; under the scheduler's lock
 
   G* locked_g = nullptr;            // the only goroutine it may run
   atomic<P*> next_p{nullptr};       // given by who wakes it

@@ -31,6 +31,7 @@
 #include "arch/context.h"
 #include "os/raw_syscall.h"
 #include "os/thread.h"
+#include "runtime/prologue.h"
 #include "runtime/sched.h"
 
 namespace gofer::internal {
@@ -114,7 +115,10 @@ void request_preempt(M* m, P* p, PWord word, Preempt kind) {
   if (kind != Preempt::surrender) p->preempt.store(true, relaxed);
   m->preempt_kind.store(kind, relaxed);
   m->preempt_word.store(word.bits(), release);
-  if (m->guard != nullptr) m->guard->store(~uintptr_t{0}, relaxed);
+  if (kind != Preempt::surrender) {
+    LockGuard guard(sched.lock);  // the thread may end, and the guard lives in the thread
+    if (m->guard != nullptr) raise_prologue_guard(m->guard);
+  }
   signal_m(m);
 }
 

@@ -1,10 +1,18 @@
 #include "runtime/prologue.h"
 
+#include <cerrno>
+
 #include "runtime/current.h"
+#include "runtime/preempt.h"
 
 namespace gofer::internal {
 
-void pause_at_prologue(M*) {}
+void pause_at_prologue(M* m) {
+  if (m->in_runtime.load(relaxed) != 0) return;
+  const int saved = errno;
+  preempt_here(m);
+  errno = saved;
+}
 
 #if defined(GOFER_CHECKS)
 constinit atomic<void (*)()> prologue_probe{nullptr};

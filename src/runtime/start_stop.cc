@@ -13,6 +13,7 @@
 #include "os/memory.h"
 #include "os/thread.h"
 #include "runtime/panic.h"
+#include "runtime/prologue.h"
 #include "runtime/sched.h"
 #include "runtime/signal_stack.h"
 #include "runtime/template_thread.h"
@@ -234,6 +235,10 @@ void* m_main(void* arg) {
   os::name_thread("gofer-m");
   m->tid = os::thread_id();
   pthread_sigmask(SIG_SETMASK, &sched.signal_mask, nullptr);
+  {
+    LockGuard guard(sched.lock);
+    m->guard = prologue_guard();
+  }
   os::sleep_exactly();
   m->exceptions = reinterpret_cast<ExceptionState*>(abi::__cxa_get_globals());
   sanitizer_adopt_thread(m->g0.fiber);
@@ -250,6 +255,7 @@ void* m_main(void* arg) {
   pthread_sigmask(SIG_SETMASK, &all, nullptr);
   gofer_current_m = nullptr;
   LockGuard guard(sched.lock);
+  m->guard = nullptr;
   free_m_locked(m);
   return nullptr;
 }
