@@ -116,6 +116,22 @@ TEST(Prologue, ManyAtOnce) {
   thread.join();
 }
 
+// One processor, no signals, and a goroutine that never ends: its calls let the others in.
+TEST(Prologue, AGoroutineThatCallsFunctionsForEverIsPreempted) {
+  const test::ChildResult child =
+      test::run_child("prologue_hog", {"calls"}, {"GOMAXPROCS=1", "GOFER_DEBUG=asyncpreemptoff=1"});
+  EXPECT_TRUE(child.exited_with(0)) << child;
+  EXPECT_TRUE(child.out_has("i got scheduled")) << child;
+}
+
+TEST(Prologue, AGoroutineThatCallsNothingIsNot) {
+  const test::ChildResult child =
+      test::run_child("prologue_hog", {"calls nothing"},
+                      {"GOMAXPROCS=1", "GOFER_DEBUG=asyncpreemptoff=1"}, std::chrono::seconds(2));
+  EXPECT_TRUE(child.timed_out) << child;
+  EXPECT_FALSE(child.out_has("i got scheduled")) << child;
+}
+
 TEST(Prologue, AProgramWithoutTheRuntimeGoesOn) {
   const test::ChildResult child = test::run_child("prologue_alone");
   EXPECT_TRUE(child.exited_with(0)) << child;

@@ -191,6 +191,7 @@ TEST_F(Retake, MoreComputingGoroutinesThanProcessorsAllAdvance) {
   wait_group done;
   for (int i = 0; i < spinners; ++i) {
     done.go([&] {
+      const no_preempt by_sysmon;
       met.fetch_add(1);
       while (met < spinners) internal::cpu_relax();  // no call of the runtime
     });

@@ -18,27 +18,14 @@ extern "C" GOFER_API void gofer_prologue_pause();
 
 namespace gofer::internal {
 
-struct M;
-
 /// The calling thread's guard: the word of its control block that GCC and glibc set aside for split
 /// stacks. Lives as long as the thread.
-inline uintptr_t* prologue_guard() {
-#if defined(__x86_64__)
-  uintptr_t block;
-  asm("movq %%fs:0, %0" : "=r"(block));
-  return reinterpret_cast<uintptr_t*>(block + 0x70);  // NOLINT(performance-no-int-to-ptr)
-#else
-#error "prologue_guard: unknown architecture"
-#endif
-}
+uintptr_t* prologue_guard();
 
 /// Orders nothing: the thread comes by when it comes by.
 inline void raise_prologue_guard(uintptr_t* guard) {
   std::atomic_ref(*guard).store(~uintptr_t{0}, relaxed);
 }
-
-/// An M at a prologue, outside of the runtime or inside.
-void pause_at_prologue(M* m);
 
 #if defined(GOFER_CHECKS)
 /// What tests run at every call of gofer_prologue_pause, to count and to spoil registers.

@@ -62,7 +62,8 @@ case $1 in
     is_shared "$folder/consumer" ;;
   preemptible.static)
     build_with_cmake preemptible -DCMAKE_PREFIX_PATH="$prefix"
-    is_preemptible "$folder/consumer" ;;
+    is_preemptible "$folder/consumer"
+    "$folder/consumer" | grep 'in the runtime' ;;
   preemptible.shared)
     build_with_cmake preemptible -DCMAKE_PREFIX_PATH="$prefix" -DBUILD_SHARED_LIBS=ON
     is_preemptible "$folder/consumer"
