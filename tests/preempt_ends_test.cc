@@ -1,5 +1,5 @@
-// Programs beside whose main goroutine others compute without end: they go on, they end, they report
-// what is to be reported, and the user's own SIGURG arrives. Each in a child process.
+// Programs beside whose main goroutine others compute without end: they go on, they end, they
+// report what is to be reported, and the user's own SIGURG arrives. Each in a child process.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -129,7 +129,7 @@ TEST_F(PreemptChild, WorksWhenItsStarterHasAllSignalsBlocked) {
 
 TEST_F(PreemptChild, TimersAreServedWhileThreadsAreOnlyBeingStarted) {
   for (int i = 0; i < 10; ++i) {
-    const ChildResult r = run_preempt("timer_at_start");
+    const ChildResult r = run_child("preempt_child", {"timer_at_start"}, {"GOMAXPROCS=4"});
     ASSERT_TRUE(r.exited_with(0)) << r;
     ASSERT_EQ(r.out, "done\n") << r;
   }

@@ -66,10 +66,6 @@ TEST(ThreadState, OfAComputingThreadIsRunning) {
   stop = true;
 }
 
-TEST(ThreadState, OfTheCallerIsRunning) {
-  EXPECT_EQ(thread_state(thread_id()).doing, ThreadState::running);
-}
-
 TEST(ThreadState, OfASleepingThreadIsAsleep) {
   std::atomic<bool> stop{false};
   Doing sleeper([&] {
