@@ -333,7 +333,8 @@ int user_ignores() {
   return 0;
 }
 
-// Who starts the runtime has SIGURG blocked, as a program does that waits for signals in one thread.
+// Who starts the runtime has SIGURG blocked, as in a program that waits for signals in one
+// thread.
 int blocked_in_starter() {
   sigset_t all;
   sigfillset(&all);
