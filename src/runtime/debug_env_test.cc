@@ -44,6 +44,32 @@ TEST(DebugEnv, ReadsEveryKey) {
   EXPECT_EQ(complaints, Lines{});
 }
 
+TEST(DebugEnv, ReadsTheKeysOfPreemptionAndTraces) {
+  EXPECT_EQ(parse(nullptr).schedtrace_ms, 0);
+  EXPECT_FALSE(parse(nullptr).scheddetail);
+  EXPECT_FALSE(parse(nullptr).async_preempt_off);
+  const DebugEnv env = parse("schedtrace=20,scheddetail=1,asyncpreemptoff=1");
+  EXPECT_EQ(env.schedtrace_ms, 20);
+  EXPECT_TRUE(env.scheddetail);
+  EXPECT_TRUE(env.async_preempt_off);
+  EXPECT_FALSE(parse("asyncpreemptoff=1,asyncpreemptoff=0").async_preempt_off);
+  EXPECT_FALSE(parse("scheddetail=0").scheddetail);
+  EXPECT_EQ(complaints, Lines{});
+}
+
+TEST(DebugEnv, NamesBadValuesOfPreemptionAndTraces) {
+  const DebugEnv env = parse("schedtrace=x,schedtrace=-5,scheddetail=2,asyncpreemptoff=yes");
+  EXPECT_EQ(env.schedtrace_ms, 0);
+  EXPECT_FALSE(env.scheddetail);
+  EXPECT_FALSE(env.async_preempt_off);
+  EXPECT_EQ(
+      complaints,
+      (Lines{"gofer: GOFER_DEBUG: schedtrace=x is not a number from 0 to 1000000000: ignored",
+             "gofer: GOFER_DEBUG: schedtrace=-5 is not a number from 0 to 1000000000: ignored",
+             "gofer: GOFER_DEBUG: scheddetail=2 is neither 0 nor 1: ignored",
+             "gofer: GOFER_DEBUG: asyncpreemptoff=yes is neither 0 nor 1: ignored"}));
+}
+
 TEST(DebugEnv, TakesTheLastOfTwoValues) {
   EXPECT_FALSE(parse("model=gm,model=gmp").model_gm);
   EXPECT_EQ(complaints, Lines{});
