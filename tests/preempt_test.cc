@@ -433,7 +433,7 @@ TEST_F(Preempt, OfLockedGoroutinesStaysOnTheirThreads) {
   spin_beside_light([](int) {
     lock_os_thread();
     const int thread = internal::os::thread_id();
-    compute(100'000);
+    compute(10'000'000);
     yield();
     const bool stayed = internal::os::thread_id() == thread;
     unlock_os_thread();
@@ -474,7 +474,7 @@ TEST_F(Preempt, SignalsAtAnyMomentDoNoHarm) {
   });
   spin_beside_light(
       [](int me) {
-        chan<int> c;
+        chan<int> c(0);
         go([=] { c.send(me); });
         compute(1000);
         try {
