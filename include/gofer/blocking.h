@@ -1,17 +1,17 @@
 // Calls that block the thread.
 //
-// A goroutine may call anything that blocks its thread, a read from a pipe or a database client: the
-// runtime finds out by itself and lets others run meanwhile. To say so beforehand is quicker:
+// A goroutine may call anything that blocks its thread, a read from a pipe or a database client:
+// the runtime finds out by itself and lets others run meanwhile. To say so beforehand is quicker:
 //
 //   const ssize_t n = gofer::blocking([&] { return pread(fd, buffer, size, 0); });
 //
-// costs about as much as the bare call if it returns at once, and if it does not, the processor goes
-// to another goroutine after some tens of microseconds. For a call of which it is known that it takes
-// long, gofer::blocking(gofer::handoff, f) gives the processor away before it begins.
+// costs about as much as the bare call if it returns at once, and if it does not, the processor
+// goes to another goroutine after some tens of microseconds. For a call of which it is known that
+// it takes long, gofer::blocking(gofer::handoff, f) gives the processor away before it begins.
 //
-// The function runs on the calling thread, and so does everything it calls. The goroutine may go on in
-// another thread after it. Inside, GOMAXPROCS does not limit it: as many calls run at once as there
-// are, each with a thread of its own.
+// The function runs on the calling thread, and so does everything it calls. The goroutine may go on
+// in another thread after it, with the errno of the call. Inside, GOMAXPROCS does not limit it: as
+// many calls run at once as there are, each with a thread of its own.
 #pragma once
 
 #include <gofer/detail/config.h>

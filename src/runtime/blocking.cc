@@ -2,9 +2,12 @@
 //
 // An M outside of the runtime can lose its P at any time (p_word.h), so to announce a blocking call
 // takes one store: sysmon need not ask the kernel whether the thread sleeps. On return the M still
-// has its P, by one load, or it has lost it: then it takes an idle one, or its goroutine goes to the
-// global queue and the M to sleep, because after a blocking call a goroutine may go on anywhere.
+// has its P, by one load, or it has lost it: then it takes an idle one, or its goroutine goes to
+// the global queue and the M to sleep, because after a blocking call a goroutine may go on
+// anywhere.
 #include <gofer/blocking.h>
+
+#include <cerrno>
 
 #include "os/thread.h"
 #include "runtime/switch.h"
@@ -32,17 +35,23 @@ void wait_without_p(M* m) {
   switch_stacks(m, g->head, &m->g0, false);
 }
 
+// Its address is of the thread it is asked for in.
+[[gnu::noinline]] void set_errno(int value) { errno = value; }
+
 // Inside, the P is lost.
 void find_p(M* m) {
   if (m->curg->head->locked_m != nullptr || sched.exiting.load(relaxed)) {
     enter_slow(m);
     return;
   }
-  m->lost_p.store(false, relaxed);
   sched.lock.lock();
   const bool found = keep_p(m) || take_any_p_locked(m);
+  forget_lost(m);
   sched.lock.unlock();
-  if (!found) wait_without_p(m);
+  if (found) return;
+  const int of_the_call = errno;
+  wait_without_p(m);
+  set_errno(of_the_call);
 }
 
 }  // namespace

@@ -96,6 +96,10 @@ class Parser {
       parse_milliseconds(key, value, env->schedtrace_ms);
     } else if (key == "scheddetail") {
       parse_switch(key, value, env->scheddetail);
+    } else if (key == "membarrier") {
+      parse_switch(key, value, env->membarrier);
+    } else if (key == "procfs") {
+      parse_switch(key, value, env->procfs);
     } else if (key == "asyncpreemptoff") {
       parse_switch(key, value, env->async_preempt_off);
     } else {

@@ -1,6 +1,7 @@
 // What the environment says about the runtime, read once at the start:
 //   GOFER_DEBUG=key=value,...   model=gm|gmp, guard=madvise|mprotect|none, idlems=N,
-//                               asyncpreemptoff=0|1, schedtrace=N (ms), scheddetail=0|1
+//                               asyncpreemptoff=0|1, schedtrace=N (ms), scheddetail=0|1,
+//                               membarrier=0|1, procfs=0|1
 //   GOMAXPROCS=N                at most 4096
 //   GOFER_STACK_SIZE=N[K|M]     64K to 1024M
 #pragma once
@@ -19,8 +20,10 @@ struct DebugEnv {
   bool async_preempt_off = false;  ///< no goroutine is paused by a signal
   int64_t schedtrace_ms = 0;       ///< 0: off
   bool scheddetail = false;
-  int gomaxprocs = 0;     ///< 0: not given
-  size_t stack_size = 0;  ///< bytes; 0: not given
+  bool membarrier = true;  ///< false: as if the kernel had none
+  bool procfs = true;      ///< false: as if there were no /proc
+  int gomaxprocs = 0;      ///< 0: not given
+  size_t stack_size = 0;   ///< bytes; 0: not given
 };
 
 /// The arguments are the variables' values, or null. What is wrong is told through `complain`, one

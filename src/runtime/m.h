@@ -84,8 +84,8 @@ struct alignas(128) M {
   // Preemption and blocking calls: preempt.cc, blocking.cc.
   atomic<uint64_t> preempt_word{0};  // sysmon wants this hold of a P (p_word) to end; 0: none
   atomic<Preempt> preempt_kind{};    // and for what
-  atomic<bool> signalled{false};     // a signal of ours is on its way
-  atomic<bool> lost_p{false};        // its P was taken by sysmon, and it has not noticed
+  atomic<bool> lost_p{false};        // its P was taken, and it has not noticed
+  atomic<int64_t> lost_cpu_ns{-1};   // its processor time then; -1: not known
   atomic<bool> let_go{false};        // a paused M shall go on without a P: the process ends
   atomic<uint64_t> blocking_at{0};   // announced a blocking call: P::switches then, plus 1
   uintptr_t* guard = nullptr;        // see prologue.h; under the scheduler's lock

@@ -38,6 +38,7 @@ namespace gofer::internal {
 namespace {
 
 struct sigaction next_urg {};
+char mark;  // its address comes with the signals of ours
 
 // A SIGURG of somebody else: out-of-band data, or the user's own.
 void pass_on(int signal_number, siginfo_t* info, void* context) {
@@ -73,7 +74,7 @@ void pause(M* m, bool front) {
 
 void on_urg(int signal_number, siginfo_t* info, void* context) {
   M* m = current_m();
-  if (m == nullptr || !m->signalled.exchange(false, acq_rel)) {
+  if (m == nullptr || info->si_code != SI_QUEUE || info->si_ptr != &mark) {
     pass_on(signal_number, info, context);
     return;
   }
@@ -97,7 +98,7 @@ void preempt_here(M* m) {
   if (m->curg == nullptr || m->curg->head->no_preempt != 0 || sched.exiting.load(relaxed)) return;
   m->in_runtime.store(1, relaxed);
   compiler_barrier();
-  if (m->p->word.load(acquire) != m->p_word) enter_slow(m);
+  if (m->p->word.load(acquire) != m->p_word) get_p(m);
   const uint64_t wanted = m->preempt_word.load(acquire);
   if (wanted != 0 && wanted == m->p_word) {
     m->preempt_word.store(0, relaxed);
@@ -124,8 +125,13 @@ void request_preempt(M* m, P* p, PWord word, Preempt kind) {
 
 void signal_m(M* m) {
   if (!sched.has_signal) return;
-  m->signalled.store(true, release);
-  os::raw_syscall(SYS_tgkill, getpid(), m->tid, SIGURG);
+  siginfo_t info{};
+  info.si_code = SI_QUEUE;
+  info.si_pid = getpid();
+  info.si_uid = getuid();
+  info.si_ptr = &mark;
+  os::raw_syscall(SYS_rt_tgsigqueueinfo, info.si_pid, m->tid, SIGURG,
+                  reinterpret_cast<long>(&info));
 }
 
 void let_paused_go() {

@@ -6,7 +6,7 @@
 
 namespace gofer::internal {
 
-void wait_tied(M* m, P* passed_on, bool front) {
+bool wait_tied(M* m, P* passed_on, bool front) {
   G* g = m->curg;
   P* before = m->p;
   const bool locked = g->head->locked_m != nullptr;
@@ -33,7 +33,7 @@ void wait_tied(M* m, P* passed_on, bool front) {
   if (!wait_for_p(m)) {
     m->p = before;  // for enter(), which will find that it is not ours
     m->p_word = 0;
-    return;
+    return false;
   }
   if (!locked) {
     g->head->locked_m = nullptr;
@@ -47,6 +47,7 @@ void wait_tied(M* m, P* passed_on, bool front) {
   p->slice_start_ns.store(now - int64_t{1000} * g->head->slice_used_us, relaxed);
   g->head->slice_used_us = 0;
   p->slice_tick.store(p->schedtick.load(relaxed), release);
+  return true;
 }
 
 // By the word alone, whatever takers do meanwhile: `running` and `retaking` of our generation mean
@@ -92,20 +93,32 @@ void enter_at_exit(M* m) {
 
 }  // namespace
 
-void enter_slow(M* m) {
-  if (sched.forked.load(relaxed)) used_after_fork();
-  if (keep_p(m)) return;
-  m->lost_p.store(false, relaxed);
-  if (sched.exiting.load(relaxed)) {
-    enter_at_exit(m);
-    return;
-  }
+bool get_p(M* m) {
+  if (keep_p(m)) return true;
+  if (sched.exiting.load(seq_cst)) return false;
   sched.lock.lock();
   if (keep_p(m) || take_any_p_locked(m)) {  // kept: given back by who had stopped the world
     sched.lock.unlock();
-    return;
+    return true;
   }
-  wait_tied(m, nullptr, false);
+  forget_lost(m);
+  return wait_tied(m, nullptr, false);
+}
+
+void enter_slow(M* m) {
+  if (sched.forked.load(relaxed)) used_after_fork();
+  if (!get_p(m)) enter_at_exit(m);
+}
+
+void note_lost(M* m, int64_t cpu_ns) {
+  m->lost_cpu_ns.store(cpu_ns, relaxed);
+  if (!m->lost_p.exchange(true, acq_rel)) sched.lost_ms.fetch_add(1, relaxed);
+}
+
+void forget_lost(M* m) {
+  if (m->lost_p.load(relaxed) && m->lost_p.exchange(false, acq_rel)) {
+    sched.lost_ms.fetch_sub(1, relaxed);
+  }
 }
 
 PWord begin_take(P* p) {

@@ -126,6 +126,7 @@ struct Sched {
   atomic<int> tied{0};     // runnable goroutines that wait for a P on their own thread
   M* sleeper =
       nullptr;  // of the idle Ms the one that wakes for timers; there is one if any is idle
+  atomic<int> lost_ms{0};  // Ms with lost_p
   int max_ms = 10000;
   uint32_t last_m_id = 0;                 // Ms that ever were; their records stay
   atomic<int64_t> no_thread_until_ns{0};  // after a failure to start one
@@ -143,6 +144,7 @@ struct Sched {
   atomic<bool> started{false};
   bool gm = false;  // GOFER_DEBUG=model=gm: no local queues
   bool has_membarrier = false;
+  bool has_proc = true;               // /proc tells whether a thread sleeps
   bool has_signal = false;            // threads may be paused by a signal
   atomic<uint32_t> sysmon_sleeps{0};  // SysmonSleep
   atomic<uint64_t> paused{0};         // times that a goroutine was paused
@@ -216,6 +218,10 @@ void schedule_loop(M* m);
 void adopt_stack(G* g, char* stack);
 /// Gives a goroutine its stack. False: none to be had.
 bool attach_stack(P* p, G* g);
+/// Moves the free stacks of idle Ps to the pool; how many.
+int collect_idle_stacks();
+/// p's free stacks go to the pool, and a goroutine that waits for one gets its chance.
+void serve_stack_waiter(P* p);
 
 // --- find_runnable.cc
 /// A goroutine to run, sleeping until there is one; nullptr: the thread is to end.
@@ -249,9 +255,10 @@ inline void wake_p() {
 void start_m(P* p, bool spinning);
 /// Starts the thread of m. On the template thread.
 void begin_m(M* m);
-/// There shall be n idle Ms, soon. Returns whether there is anybody now to whom a P could be given:
-/// an idle M, or one that waits for it tied.
-bool want_idle_ms(int n);
+/// There shall be n idle Ms, soon; fresh: goroutines wait that are not tied to a thread, so without
+/// any the program exceeds its limit of threads. Returns whether there is anybody now to whom a P
+/// could be given: an idle M, or one that waits for it tied.
+bool want_idle_ms(int n, bool fresh);
 /// The M has no P: sleeps until it is given one. False: the thread is to end.
 bool stop_m(M* m);
 /// There is a timer earlier than the sleeper knows.
@@ -286,10 +293,6 @@ void start_locked_m(M* m, G* g);
 bool stop_for_world(M* m);
 /// Creates the first M. 0 or an errno value.
 int start_first_m();
-/// Moves the free stacks of idle Ps to the pool; how many.
-int collect_idle_stacks();
-/// p's free stacks go to the pool, and a goroutine that waits for one gets its chance.
-void serve_stack_waiter(P* p);
 
 // --- retake.cc
 /// The first half of taking p from the M that holds it: PWord() when there is nothing to take. A
@@ -300,11 +303,18 @@ bool finish_take(P* p, PWord word);
 bool take_p(P* p);
 /// take_p, and another M gets it.
 bool retake(P* p);
+/// m is about to lose its P without noticing, or has: sysmon pauses it if it computes on. Its
+/// processor time then, or -1.
+void note_lost(M* m, int64_t cpu_ns);
+void forget_lost(M* m);
 /// The P belongs to m by its word, whatever takers do meanwhile. Inside.
 bool keep_p(M* m);
 /// The goroutine of m waits for a P in the global queue, tied to its thread. Needs the lock,
-/// releases it. `passed_on`: the P it has had until now goes to another M, or nullptr.
-void wait_tied(M* m, P* passed_on, bool front);
+/// releases it. `passed_on`: the P it has had until now goes to another M, or nullptr. False: the
+/// process ends, and m goes on without a P.
+bool wait_tied(M* m, P* passed_on, bool front);
+/// m keeps its P, or gets another one, waiting if need be. False: as above. Inside.
+bool get_p(M* m);
 /// A P for m, which has lost its own; false if none is idle. Needs the lock.
 bool take_any_p_locked(M* m);
 

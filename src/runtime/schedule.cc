@@ -58,6 +58,16 @@ G* next_goroutine(M* m, bool& inherits) {
 
 }  // namespace
 
+int collect_idle_stacks() {
+  int collected = 0;
+  LockGuard guard(sched.lock);
+  for (P* p = sched.idle_ps; p != nullptr; p = p->link) {
+    collected += p->stacks.count;
+    drain_stacks(p->stacks, 0);
+  }
+  return collected;
+}
+
 void serve_stack_waiter(P* p) {
   drain_stacks(p->stacks, 0);
   LockGuard guard(sched.lock);

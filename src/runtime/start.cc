@@ -69,6 +69,8 @@ void read_environment() {
   sched.gm = env.model_gm;
   sched.idle_ns = env.idle_ms * 1'000'000;
   async_preempt_off = env.async_preempt_off;
+  sched.has_membarrier = env.membarrier && os::membarrier_register();
+  sched.has_proc = env.procfs;
   set_schedtrace(env.schedtrace_ms, env.scheddetail);
   set_guard_kind(guard_kind(env.guard));
   if (env.stack_size != 0) set_default_stack_size(env.stack_size);
@@ -108,7 +110,6 @@ void prepare() {
   constexpr size_t table = (PWord::max_owner + 1) * sizeof(atomic<M*>);
   sched.m_table = static_cast<atomic<M*>*>(os::reserve(table));
   if (sched.m_table == nullptr) throw std::bad_alloc();
-  sched.has_membarrier = os::membarrier_register();
   read_environment();
   if (sched.procs.load(relaxed) == 0) throw std::bad_alloc();
   install_terminate_report();

@@ -280,6 +280,7 @@ void remove_idle_m_locked(M* m) {
 void acquire_p(M* m, P* p) {
   const PWord old(p->word.load(relaxed));
   const PWord word = PWord::make(m->id, old.generation() + 1, PWordState::running);
+  forget_lost(m);
   m->p = p;
   m->p_word = word.bits();
   p->status.store(PStatus::running, relaxed);
@@ -378,12 +379,17 @@ void begin_m(M* m) {
   }
 }
 
-bool want_idle_ms(int n) {
+bool want_idle_ms(int n, bool fresh) {
   bool any = false;
   bool somebody;
+  int limit = 0;
   {
     LockGuard guard(sched.lock);
     somebody = sched.idle_m_count != 0 || sched.tied.load(relaxed) != 0;
+    // With all threads tied to goroutines, nobody could run those that have none.
+    if (sched.idle_m_count + sched.reserve_coming == 0 && sched.ms >= sched.max_ms && fresh) {
+      limit = sched.max_ms;
+    }
     while (sched.idle_m_count + sched.reserve_coming < n && sched.ms < sched.max_ms &&
            !hopeless_locked()) {
       M* m = new_m_locked();
@@ -394,6 +400,7 @@ bool want_idle_ms(int n) {
       any = true;
     }
   }
+  if (limit != 0) fatal_thread_limit(limit);
   if (any) tell_template_thread();
   return somebody;
 }
@@ -583,16 +590,6 @@ bool stop_for_world(M* m) {
   put_unused_p(release_p(m));
   sched.lock.unlock();
   return stop_m(m);
-}
-
-int collect_idle_stacks() {
-  int collected = 0;
-  LockGuard guard(sched.lock);
-  for (P* p = sched.idle_ps; p != nullptr; p = p->link) {
-    collected += p->stacks.count;
-    drain_stacks(p->stacks, 0);
-  }
-  return collected;
 }
 
 }  // namespace gofer::internal

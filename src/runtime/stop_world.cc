@@ -64,6 +64,14 @@ bool give_back(P* p) {
   return true;
 }
 
+// Needs the lock. The same, but it shall not have it again.
+void not_given_back(P* p) {
+  M* m = p->taken_from;
+  p->taken_from = nullptr;
+  if (m == nullptr || m->p != p) return;
+  if (p->word.load(relaxed) == PWord(m->p_word).with(PWordState::lost).bits()) note_lost(m, -1);
+}
+
 P* new_p(int id) {
   void* memory = os::reserve((sizeof(P) + os::page_size - 1) & ~(os::page_size - 1));
   if (memory == nullptr) return nullptr;
@@ -80,7 +88,7 @@ void retire_p(P* p) {
   drain_stacks(p->stacks, 0);
   sched.live.fetch_add(p->live.load(relaxed), relaxed);
   p->live.store(0, relaxed);
-  p->taken_from = nullptr;
+  not_given_back(p);
   p->status.store(PStatus::dead, relaxed);
   disown_p(p);
 }
@@ -89,7 +97,7 @@ void retire_p(P* p) {
 void keep_a_p(M* m) {
   if (m == nullptr || m->p->id < static_cast<uint32_t>(sched.procs.load(relaxed))) return;
   P* first = sched.all_ps[0].load(relaxed);
-  first->taken_from = nullptr;
+  not_given_back(first);
   acquire_p(m, first);
 }
 

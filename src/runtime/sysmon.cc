@@ -14,12 +14,12 @@
 //
 // Waking up costs about 25 us and is most of what sysmon costs, so it sleeps as long as nobody
 // needs it: while a P is idle there is nothing to take, and submitters of work wake sysmon if it
-// sleeps when they find every P busy (wake_p). With all Ps idle it sleeps for good. While work waits
-// it looks every 1 to 4 ms, and from 20 us on after it has found a blocked thread, because where one
-// blocks, others do.
+// sleeps when they find every P busy (wake_p). With all Ps idle it sleeps for good. While work
+// waits it looks every 1 to 4 ms, and from 20 us on after it has found a blocked thread, because
+// where one blocks, others do.
 //
-// sysmon takes no lock of libc and none that is held outside of the runtime: it must go on whoever is
-// paused.
+// sysmon takes no lock of libc and none that is held outside of the runtime: it must go on whoever
+// is paused.
 #include "os/thread.h"
 #include "os/thread_state.h"
 #include "runtime/preempt.h"
@@ -42,6 +42,7 @@ constexpr int64_t most_grace_ns = 8 * ms;  // after it was woken for nothing
 constexpr int64_t resend_ns = 1 * ms;      // a signal may find the thread inside of the runtime
 constexpr int64_t thread_start_ns = 200 * us;
 constexpr int64_t lost_budget_ns = 1 * ms;  // processor time of a thread without a P
+constexpr int lost_looks = 16;              // threads without a P looked at in one round
 constexpr int idle_rounds_before_deep_sleep = 3;
 constexpr int idle_ms_wanted = 4;
 
@@ -57,18 +58,9 @@ struct Watched {
   int64_t asked_ns = 0;    // the last preemption asked for
 };
 
-// A thread whose P was taken while it slept.
-struct Lost {
-  M* m;
-  int64_t cpu_ns;  // when it was taken
-  int64_t signalled_ns;
-};
-
 constinit Note told;
 Watched watched[max_procs];
-constexpr int max_lost = 256;
-Lost lost[max_lost];
-int lost_count = 0;
+uint32_t next_lost = 1;  // the M to begin with when those without a P are looked at
 
 bool queue_waits(P* p) { return p->queue.size() != 0 || p->queue.has_next(); }
 
@@ -80,9 +72,21 @@ uint32_t count_waiting() {
   return n;
 }
 
+uint32_t tied() { return static_cast<uint32_t>(sched.tied.load(relaxed)); }
+
 bool no_idle_p() { return sched.idle_p_count.load(seq_cst) == 0; }
 
 M* owner_of(PWord word) { return sched.m_table[word.owner()].load(acquire); }
+
+// As it was seen last; a P that was never held has the word 0, like one that was never seen.
+bool still_held(int i) {
+  return watched[i].word != 0 &&
+         sched.all_ps[i].load(acquire)->word.load(relaxed) == watched[i].word;
+}
+
+os::ThreadState look_at_thread(const M* m) {
+  return sched.has_proc ? os::thread_state(m->tid) : os::ThreadState();
+}
 
 // Does the thread of m, seen before as w, sleep?
 bool looks_asleep(M* m, Watched& w, int64_t now, os::ThreadState& state) {
@@ -93,7 +97,7 @@ bool looks_asleep(M* m, Watched& w, int64_t now, os::ThreadState& state) {
   w.cpu_ns = cpu;
   w.cpu_at_ns = now;
   if (!first && used * 4 > elapsed) return false;
-  state = os::thread_state(m->tid);
+  state = look_at_thread(m);
   if (state.doing == os::ThreadState::unknown) return !first && used == 0 && elapsed >= pressed_ns;
   return state.doing == os::ThreadState::asleep;
 }
@@ -111,24 +115,20 @@ void favour_owner(uint64_t futex) {
   if (g != nullptr) put_global_front_locked(g);
 }
 
-void remember_lost(M* m, int64_t cpu) {
-  if (lost_count < max_lost) lost[lost_count++] = {m, cpu, 0};
-}
-
 bool take_from_sleeping(P* p, M* m, PWord word, bool announced, const Watched& w) {
   if (!sched.has_membarrier) {
     if (!announced) request_preempt(m, p, word, Preempt::surrender);
     return !announced && sched.has_signal;
   }
-  m->lost_p.store(true, relaxed);
+  // Before it can notice. Who has announced that he blocks may do there what he likes.
+  if (!announced) note_lost(m, w.cpu_ns);
   if (!take_p(p)) {
-    m->lost_p.store(false, relaxed);
+    if (!announced) forget_lost(m);
     return false;
   }
   sched.retaken.fetch_add(1, relaxed);
-  if (!announced) remember_lost(m, w.cpu_ns);
   hand_off(p);
-  want_idle_ms(idle_ms_wanted);
+  want_idle_ms(idle_ms_wanted, false);
   return true;
 }
 
@@ -139,7 +139,7 @@ class Round {
 
   void run() {
     if (no_idle_p()) run_late_timers();
-    if (pressed_) want_idle_ms(1);  // it may well be needed in the next round
+    if (pressed_) want_idle_ms(1, waiting_ > tied());  // it may well be needed in the next round
     const int procs = sched.procs.load(acquire);
     for (int i = 0; i < procs; ++i) look_at(sched.all_ps[i].load(acquire), watched[i]);
     serve_urgent();
@@ -199,13 +199,13 @@ class Round {
   // More wait than those that were paused.
   bool fresh_work_waits(const P* p) const {
     const uint32_t next = p->queue.has_next() ? 1 : 0;
-    return waiting_ + next > static_cast<uint32_t>(sched.tied.load(relaxed));
+    return waiting_ + next > tied();
   }
 
   void preempt(P* p, M* m, PWord word, Watched& w, Preempt kind) {
     if (now_ - w.asked_ns < resend_ns) return;
     // Somebody has to take over.
-    if (!want_idle_ms(idle_ms_wanted)) {
+    if (!want_idle_ms(idle_ms_wanted, false)) {
       look_again_at(now_ + thread_start_ns);
       return;
     }
@@ -230,8 +230,7 @@ class Round {
       int longest = -1;
       for (int i = 0; i < procs; ++i) {
         if (now_ - watched[i].asked_ns < resend_ns / 2) continue;
-        const P* p = sched.all_ps[i].load(acquire);
-        if (p->word.load(relaxed) != watched[i].word) continue;
+        if (!still_held(i)) continue;
         if (longest < 0 || watched[i].resumed_ns < watched[longest].resumed_ns) longest = i;
       }
       if (longest < 0) break;
@@ -251,20 +250,28 @@ class Round {
 
   // Those that compute on without a P are paused: only GOMAXPROCS may compute.
   void look_at_lost() {
-    for (int i = 0; i < lost_count;) {
-      Lost& l = lost[i];
-      if (!l.m->lost_p.load(relaxed)) {
-        l = lost[--lost_count];
-        continue;
+    if (sched.lost_ms.load(relaxed) == 0 || !no_idle_p()) return;
+    uint32_t id = next_lost;
+    for (int looked = 0; looked < lost_looks;) {
+      M* m = sched.m_table[id].load(acquire);
+      if (m != nullptr && m->lost_p.load(acquire)) {
+        ++looked;
+        look_at_lost(m);
       }
-      if (no_idle_p() && now_ - l.signalled_ns >= resend_ns && l.m->in_runtime.load(relaxed) == 0 &&
-          os::thread_cpu_ns(l.m->tid) - l.cpu_ns >= lost_budget_ns &&
-          os::thread_state(l.m->tid).doing != os::ThreadState::asleep) {
-        l.signalled_ns = now_;
-        signal_m(l.m);
-      }
-      ++i;
+      id = m != nullptr ? id + 1 : 1;
+      if (id == next_lost) break;
     }
+    next_lost = id;
+  }
+
+  void look_at_lost(M* m) {
+    const int64_t cpu = os::thread_cpu_ns(m->tid);
+    int64_t before = m->lost_cpu_ns.load(relaxed);
+    if (before < 0) m->lost_cpu_ns.store(before = cpu, relaxed);
+    if (cpu - before < lost_budget_ns || m->in_runtime.load(relaxed) != 0) return;
+    if (look_at_thread(m).doing == os::ThreadState::asleep) return;
+    m->lost_cpu_ns.store(cpu, relaxed);  // a new chance, if the signal comes at a bad moment
+    signal_m(m);
   }
 
   void look_again_at(int64_t when_ns) {
@@ -287,8 +294,7 @@ int64_t next_timer_ns() {
   int64_t resumed = no_timer;
   const int procs = sched.procs.load(acquire);
   for (int i = 0; i < procs; ++i) {
-    const P* p = sched.all_ps[i].load(acquire);
-    if (p->word.load(relaxed) != watched[i].word) continue;
+    if (!still_held(i)) continue;
     if (watched[i].resumed_ns < resumed) resumed = watched[i].resumed_ns;
   }
   if (resumed == no_timer) return no_timer;

@@ -23,9 +23,10 @@ struct Frame {
 constexpr uint32_t default_mxcsr = 0x1f80;  // all exceptions masked, round to nearest
 constexpr uint16_t default_x87_control = 0x037f;
 
-// Calls that may be made again as if nothing had happened. Not among them: those of which the
-// kernel has done a part (connect), and those that SA_RESTART covers anyway.
-bool only_waits(uint32_t call) {
+// Calls that may be made again as if nothing had happened: those that only wait, and those that
+// transfer, because one that has transferred anything does not fail. SA_RESTART does not cover them
+// when they have a time limit. Not among them: those of which the kernel has done a part (connect).
+bool may_be_made_again(uint32_t call) {
   switch (call) {
     case SYS_poll:
     case SYS_ppoll:
@@ -43,6 +44,17 @@ bool only_waits(uint32_t call) {
     case SYS_msgsnd:
     case SYS_rt_sigtimedwait:
     case SYS_io_getevents:
+    case SYS_read:
+    case SYS_readv:
+    case SYS_write:
+    case SYS_writev:
+    case SYS_recvfrom:
+    case SYS_recvmsg:
+    case SYS_recvmmsg:
+    case SYS_sendto:
+    case SYS_sendmsg:
+    case SYS_accept:
+    case SYS_accept4:
       return true;
     default:
       return false;
@@ -77,13 +89,18 @@ Context saved_context(void* sp) {
 void restart_interrupted_call(void* signal_context) {
   auto* registers = static_cast<ucontext_t*>(signal_context)->uc_mcontext.gregs;
   if (registers[REG_RAX] != -EINTR) return;
-  // mov $number, %eax; syscall: as libc makes its calls.
-  constexpr size_t size = 7;
-  const auto* code = reinterpret_cast<const uint8_t*>(registers[REG_RIP]) - size;
-  if (code[5] != 0x0f || code[6] != 0x05 || code[0] != 0xb8) return;
+  // As libc makes its calls: mov $number, %eax, or xor %eax, %eax; then syscall.
+  const auto* after = reinterpret_cast<const uint8_t*>(registers[REG_RIP]);
+  if (after[-2] != 0x0f || after[-1] != 0x05) return;
   uint32_t call;
-  std::memcpy(&call, code + 1, sizeof call);
-  if (!only_waits(call)) return;
+  if (after[-4] == 0x31 && after[-3] == 0xc0) {
+    call = 0;
+  } else if (after[-7] == 0xb8) {
+    std::memcpy(&call, after - 6, sizeof call);
+  } else {
+    return;
+  }
+  if (!may_be_made_again(call)) return;
   registers[REG_RAX] = call;
   registers[REG_RIP] -= 2;
 }
