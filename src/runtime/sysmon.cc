@@ -117,8 +117,8 @@ void favour_owner(uint64_t futex) {
 
 bool take_from_sleeping(P* p, M* m, PWord word, bool announced, const Watched& w) {
   if (!sched.has_membarrier) {
-    if (!announced) request_preempt(m, p, word, Preempt::surrender);
-    return !announced && sched.has_signal;
+    request_preempt(m, p, word, Preempt::surrender);
+    return false;  // not yet
   }
   // Before it can notice. Who has announced that he blocks may do there what he likes.
   if (!announced) note_lost(m, w.cpu_ns);
