@@ -3,14 +3,16 @@
 //   1. a million goroutines, started and joined
 //   2. a parallel computation, and what each processor did for it
 //   3. channels: a sieve of goroutines, a ping-pong, a select over four, ten thousand sleepers
-//   4. one workload under four thread models: N:1, GM, GMP, 1:1
+//   4. a goroutine that never stops, and a hundred that block their threads, on one processor
+//   5. one workload under four thread models: N:1, GM, GMP, 1:1
 //
-// The models of chapter 4 are chosen by the environment, so each runs in a child of its own: the
+// The models of chapter 5 are chosen by the environment, so each runs in a child of its own: the
 // program starts itself with the name of a workload as its argument.
 #include <gofer/gofer.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -171,6 +173,52 @@ void channels() {
 
 // --- 4
 
+// On one processor: what schedtrace shows of it goes to stderr, a line every 20 ms.
+void one_processor() {
+  using namespace std::chrono_literals;
+  std::atomic<bool> stop{false};
+  gofer::wait_group hogs;
+  for (int i = 0; i < 2; ++i) {
+    hogs.go([&stop] {
+      while (!stop.load(std::memory_order_relaxed)) asm volatile("");
+    });
+  }
+  double latest = 0;
+  for (int i = 0; i < 50; ++i) {
+    const auto due = clock::now() + 1ms;
+    gofer::sleep_for(1ms);
+    latest = std::max(latest, ms_since(due));
+  }
+  stop = true;
+  hogs.wait();
+  std::printf(
+      "   two goroutines computed without a break, %lu pauses; a third one woke 50 times,\n"
+      "   never more than %.1f ms late\n",
+      static_cast<unsigned long>(gofer::stats().preemptions), latest);
+  gofer::wait_group sleepers;
+  const auto start = clock::now();
+  for (int i = 0; i < 100; ++i) sleepers.go([] { usleep(50'000); });
+  sleepers.wait();
+  std::printf("   100 goroutines blocked in usleep(50 ms), all at once: %.0f ms, %lu hand-offs\n",
+              ms_since(start), static_cast<unsigned long>(gofer::stats().handoffs));
+}
+
+void nobody_stops_the_others() {
+  chapter(
+      "4. Nobody stops the others: one processor (GOMAXPROCS=1), and schedtrace=20 to watch it");
+  std::fflush(stdout);
+  const pid_t child = fork();
+  if (child == 0) {
+    setenv("GOMAXPROCS", "1", 1);
+    setenv("GOFER_DEBUG", "schedtrace=20", 1);
+    execl("/proc/self/exe", "demo", "one_processor", nullptr);
+    _exit(127);
+  }
+  if (child > 0) waitpid(child, nullptr, 0);
+}
+
+// --- 5
+
 int fib(int n) {
   if (n < 2) return n;
   int left = 0;
@@ -248,7 +296,7 @@ void print_cell(double ns) {
 }
 
 void thread_models() {
-  chapter("4. Thread models: what one goroutine (or thread) costs");
+  chapter("5. Thread models: what one goroutine (or thread) costs");
   std::printf("   %-40s %14s %14s\n", "", "spawn and join", "fork-join tree");
   struct Row {
     const char* name;
@@ -275,6 +323,10 @@ void thread_models() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && argv[1] == std::string("one_processor")) {
+    gofer::run(one_processor);
+    return 0;
+  }
   if (argc > 1) {
     std::printf("%f\n", run_workload(argv[1]));
     return 0;
@@ -287,6 +339,7 @@ int main(int argc, char** argv) {
     a_parallel_computation();
     channels();
   });
+  nobody_stops_the_others();
   thread_models();
   std::printf("\nDone. Now read README.md, and write your own.\n");
   return 0;
