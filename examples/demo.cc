@@ -323,6 +323,7 @@ void thread_models() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
   if (argc > 1 && argv[1] == std::string("one_processor")) {
     gofer::run(one_processor);
     return 0;
@@ -331,7 +332,6 @@ int main(int argc, char** argv) {
     std::printf("%f\n", run_workload(argv[1]));
     return 0;
   }
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);
   std::printf("Gofer: %d processors for goroutines, %d CPUs\n", gofer::gomaxprocs(0),
               gofer::num_cpu());
   gofer::run([] {
