@@ -26,8 +26,6 @@ constinit atomic<void (*)()> prologue_probe{nullptr};
 
 void gofer_prologue_pause() {
   using namespace gofer::internal;
-  // First of all: what is asked for from here on is a pause of its own.
-  std::atomic_ref(*prologue_guard()).store(0, relaxed);
 #if defined(GOFER_CHECKS)
   if (auto* probe = prologue_probe.load(acquire)) probe();
 #endif

@@ -98,13 +98,13 @@ __morestack_non_split:
   fxsave64 (%rsp)
 3:
 
+  // First of all, and here: what is asked for from now on is a pause of its own, and an inline
+  // function that the runtime shares with the program may have the program's prologue.
+  movq $0, LIMIT
   movq gofer_prologue_pause@GOTPCREL(%rip), %rax
   testq %rax, %rax
-  jz 4f
+  jz 5f
   call *%rax
-  jmp 5f
-4:
-  movq $0, LIMIT
 5:
 
   cmpl $LEGACY_SIZE, state_size(%rip)
