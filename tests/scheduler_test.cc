@@ -588,11 +588,14 @@ TEST(Parallelism, NoMoreGoroutinesRunAtOnceThanProcessors) {
     for (int i = 0; i < 20; ++i) {
       done.go([&] {
         for (int k = 0; k < 200; ++k) {
-          const int now = inside.fetch_add(1) + 1;
-          for (int seen = most; now > seen && !most.compare_exchange_weak(seen, now);) {
+          {
+            const no_preempt running;  // one that is paused in between would count as running
+            const int now = inside.fetch_add(1) + 1;
+            for (int seen = most; now > seen && !most.compare_exchange_weak(seen, now);) {
+            }
+            for (int spin = 0; spin < 500; ++spin) internal::cpu_relax();
+            inside.fetch_sub(1);
           }
-          for (int spin = 0; spin < 500; ++spin) internal::cpu_relax();
-          inside.fetch_sub(1);
           yield();
         }
       });
