@@ -71,7 +71,7 @@ void print_p(FdWriter& out, int i, const P* p) {
             p->timers.count());
 }
 
-[[gnu::no_sanitize("thread")]] void print_m(FdWriter& out, const M* m) {
+__attribute__((no_sanitize("thread"))) void print_m(FdWriter& out, const M* m) {
   const P* p = m->p;
   const bool has_p = p != nullptr && p->word.load(relaxed) == m->p_word;
   const G* g = m->curg;
@@ -85,7 +85,7 @@ void print_p(FdWriter& out, int i, const P* p) {
   out.print("\n");
 }
 
-[[gnu::no_sanitize("thread")]] void print_g(G* g, void* writer) {
+__attribute__((no_sanitize("thread"))) void print_g(G* g, void* writer) {
   auto& out = *static_cast<FdWriter*>(writer);
   const GStatus status = g->status.load(relaxed);
   if (status == GStatus::dead || status == GStatus::idle) return;
@@ -100,7 +100,7 @@ void print_p(FdWriter& out, int i, const P* p) {
   out.print("\n");
 }
 
-[[gnu::no_sanitize("thread")]] void print_detail(FdWriter& out, const Counts& c) {
+__attribute__((no_sanitize("thread"))) void print_detail(FdWriter& out, const Counts& c) {
   out.print(" gcwaiting=%s nmidlelocked=%d stopwait=%d sysmonwait=false\n",
             text_of(sched.stopping.load(relaxed)), c.idle_locked, c.stop_wait);
   for (int i = 0; i < c.procs; ++i) print_p(out, i, sched.all_ps[i].load(acquire));

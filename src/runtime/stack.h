@@ -28,7 +28,7 @@ namespace gofer::internal {
 enum class StackClass : uint8_t {};
 
 inline constexpr size_t stack_guard_size = 64 * 1024;
-inline constexpr size_t stack_head_size = asan_enabled ? 128 : 64;
+inline constexpr size_t stack_head_size = sanitizers_enabled ? 128 : 64;
 inline constexpr int smallest_stack_bits = 17;
 inline constexpr size_t smallest_stack = size_t{1} << smallest_stack_bits;
 inline constexpr int stack_classes = 14;  // up to 1 GiB
