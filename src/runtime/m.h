@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <new>
 
 #include "os/futex.h"
 #include "runtime/atomic.h"
@@ -79,7 +80,7 @@ struct alignas(128) M {
   Birth birth = Birth::with_p;
   bool ends = false;  // its locked goroutine ended: so does the thread
   bool handed_inherits = false;
-  int tid = 0;
+  atomic<int> tid{0};
 
   // Preemption and blocking calls: preempt.cc, blocking.cc.
   atomic<uint64_t> preempt_word{0};  // sysmon wants this hold of a P (p_word) to end; 0: none
@@ -98,6 +99,23 @@ struct alignas(128) M {
   Note note;
 
   StackHead g0;  // its own stack, on which the scheduler works
+
+  /// For the next thread. Others may look at the record meanwhile, so it is not made anew.
+  void reset() {
+    in_runtime.store(1, relaxed);
+    p = nullptr;
+    p_word = 0;
+    curg = left = handed = locked_g = nullptr;
+    commit = nullptr;
+    spinning = on_idle_list = ends = handed_inherits = false;
+    birth = Birth::with_p;
+    tid.store(0, relaxed);
+    preempt_word.store(0, relaxed);
+    blocking_at.store(0, relaxed);
+    next_p.store(nullptr, relaxed);
+    waits_for_p.store(false, relaxed);
+    ::new (&g0) StackHead;
+  }
 };
 
 }  // namespace gofer::internal

@@ -75,9 +75,7 @@ M* new_m_locked() {
   M* m = sched.free_ms;
   if (m != nullptr) {
     sched.free_ms = m->link;
-    const uint32_t id = m->id;
-    m = ::new (m) M;
-    m->id = id;
+    m->reset();
   } else {
     void* memory = os::reserve((sizeof(M) + os::page_size - 1) & ~(os::page_size - 1));
     if (memory == nullptr || sched.last_m_id == PWord::max_owner) return nullptr;
