@@ -158,6 +158,7 @@ void thread_failed(M* m, int error) {
     if (spinning) sched.spinning_ms.fetch_sub(1, seq_cst);
     if (p != nullptr) put_unused_p(p);
   }
+  try_threads_again();  // on an M that went idle while this P was waiting for the new one
   wake_a_locked_m();
   static constinit atomic<bool> said{false};
   if (!said.exchange(true, relaxed)) {
