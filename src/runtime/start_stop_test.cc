@@ -369,7 +369,8 @@ TEST(IdleThreads, AreFewWhenGoroutinesComeOneByOne) {
     done.go([] {});
     done.wait();
   }
-  EXPECT_LE(stats().threads, gomaxprocs(0) + idle_ms_reserve);
+  // Not one each: those of the tests before, and sysmon's reserve if it saw work waiting.
+  EXPECT_LE(stats().threads, gomaxprocs(0) + 3 * idle_ms_reserve);
 }
 
 }  // namespace
