@@ -57,7 +57,8 @@ void print_overflow(size_t n) {
 // left, whose stack the switch still works on.
 G* whose_guard(M* m, uintptr_t address) {
   if (m == nullptr) return nullptr;
-  for (G* g : {m->curg, m->left}) {
+  G* left = m->in_runtime.load(relaxed) != 0 ? m->left : nullptr;  // else it is anybody's
+  for (G* g : {m->curg, left}) {
     if (g != nullptr && g->head != nullptr && in_guard(g->stack(), address)) return g;
   }
   return nullptr;

@@ -102,6 +102,9 @@ void collect_garbage() {
 
 void run_timer(M* m, Timer* t) {
   auto* state = static_cast<timer_state*>(t->arg);
+  const bool calls = state->func != nullptr;
+  // The goroutine that calls the function may be done, and let go, before the lock is released.
+  if (calls) state->refs.fetch_add(1, relaxed);
   state->lock.lock();
   state->pending.store(false, relaxed);
   int64_t again = std::exchange(state->next_ns, 0);
@@ -119,6 +122,7 @@ void run_timer(M* m, Timer* t) {
   const bool started = again != 0 && start_timer(m, t, again);
   state->lock.unlock();
   if (!started && !passed_on) release_later(state);
+  if (calls) release_later(state);
 }
 
 }  // namespace
