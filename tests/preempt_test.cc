@@ -34,18 +34,7 @@ using namespace std::chrono_literals;
 using internal::sched;
 using namespace test;
 
-class Preempt : public testing::Test {
- protected:
-  void SetUp() override {
-    gomaxprocs(0);
-    if (!sched.has_signal) GTEST_SKIP() << "no thread is paused in this build";
-  }
-  void TearDown() override {
-    if (!sched.has_signal) return;
-    EXPECT_TRUE(wait_until([] { return num_goroutine() == 0; }));
-    internal::verify_scheduler();
-  }
-};
+using Preempt = PausingTest;
 
 TEST_F(Preempt, SpinnersLetALightGoroutineRun) {
   spin_beside_light([](int) {
@@ -81,25 +70,10 @@ TEST_F(Preempt, SpinnersTakeTurns) {
 
 // ---- anywhere in libc and the runtime of C++
 
-TEST_F(Preempt, WithAMutexHeld) {
-  Procs one(1);  // with more, those that wait for the lock leave them idle
-  std::mutex mutex;
-  int64_t guarded = 0;
-  std::atomic<int64_t> sum{0};
-  spin_beside_light([&](int) {
-    std::lock_guard lock(mutex);
-    const int64_t before = guarded;
-    compute(5000);
-    guarded = before + 1;
-    sum.fetch_add(1);
-    return true;
-  });
-  EXPECT_EQ(guarded, sum);
-}
-
-TEST_F(Preempt, WithAGoroutinesMutexHeld) {
-  Procs one(1);  // with more, those that wait for the lock leave them idle
-  mutex m;
+template <class Mutex>
+void pause_with_held() {
+  const Procs one(1);  // with more, those that wait for the lock leave them idle
+  Mutex m;
   int64_t guarded = 0;
   std::atomic<int64_t> sum{0};
   spin_beside_light([&](int) {
@@ -112,6 +86,9 @@ TEST_F(Preempt, WithAGoroutinesMutexHeld) {
   });
   EXPECT_EQ(guarded, sum);
 }
+
+TEST_F(Preempt, WithAMutexHeld) { pause_with_held<std::mutex>(); }
+TEST_F(Preempt, WithAGoroutinesMutexHeld) { pause_with_held<mutex>(); }
 
 TEST_F(Preempt, InMallocAndFree) {
   spin_beside_light([](int me) {

@@ -16,6 +16,8 @@
 #include "os/thread.h"
 #include "runtime/sanitizer.h"
 #include "runtime/sched.h"
+#include "support/pipe.h"
+#include "support/procs.h"
 #include "support/wait_until.h"
 
 namespace gofer {
@@ -26,21 +28,11 @@ using internal::GStatus;
 using internal::Inside;
 using internal::P;
 using internal::sched;
+using test::Pipe;
+using test::Procs;
 using test::wait_until;
 
 int scaled(int n) { return internal::sanitizers_enabled ? n / 10 : n; }
-
-// Another GOMAXPROCS for one test.
-class Procs {
- public:
-  explicit Procs(int n) : before_(gomaxprocs(n)) {}
-  ~Procs() { gomaxprocs(before_); }
-  Procs(const Procs&) = delete;
-  Procs& operator=(const Procs&) = delete;
-
- private:
-  int before_;
-};
 
 void compute(int n) {
   for (int i = 0; i < n; ++i) internal::cpu_relax();
@@ -84,22 +76,6 @@ class Takers {
   std::atomic<bool> stop_{false};
   std::atomic<int64_t> taken_{0};
   std::vector<std::thread> threads_;
-};
-
-struct Pipe {
-  int ends[2] = {-1, -1};
-  Pipe() { EXPECT_EQ(pipe(ends), 0); }
-  ~Pipe() {
-    close(ends[0]);
-    close(ends[1]);
-  }
-  Pipe(const Pipe&) = delete;
-  Pipe& operator=(const Pipe&) = delete;
-  bool read_one() const {
-    char c = 0;
-    return read(ends[0], &c, 1) == 1 && c == 'x';
-  }
-  bool write_one() const { return write(ends[1], "x", 1) == 1; }
 };
 
 class Retake : public testing::Test {

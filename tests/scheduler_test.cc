@@ -19,6 +19,7 @@
 #include "runtime/queues.h"
 #include "runtime/sanitizer.h"
 #include "runtime/sched.h"
+#include "support/procs.h"
 #include "support/wait_until.h"
 
 namespace gofer {
@@ -30,19 +31,8 @@ using internal::Inside;
 using internal::M;
 using internal::P;
 using internal::sched;
+using test::Procs;
 using test::wait_until;
-
-// Another GOMAXPROCS for one test.
-class Procs {
- public:
-  explicit Procs(int n) : before_(gomaxprocs(n)) {}
-  ~Procs() { gomaxprocs(before_); }
-  Procs(const Procs&) = delete;
-  Procs& operator=(const Procs&) = delete;
-
- private:
-  int before_;
-};
 
 bool model_gm() {
   gomaxprocs(0);  // the environment has been read

@@ -13,6 +13,7 @@
 #include "os/thread.h"
 #include "runtime/sanitizer.h"
 #include "runtime/sched.h"
+#include "support/procs.h"
 #include "support/wait_until.h"
 
 namespace gofer {
@@ -20,19 +21,8 @@ namespace {
 
 using internal::M;
 using internal::sched;
+using test::Procs;
 using test::wait_until;
-
-// Another GOMAXPROCS for one test.
-class Procs {
- public:
-  explicit Procs(int n) : before_(gomaxprocs(n)) {}
-  ~Procs() { gomaxprocs(before_); }
-  Procs(const Procs&) = delete;
-  Procs& operator=(const Procs&) = delete;
-
- private:
-  int before_;
-};
 
 void compute(int n) {
   for (int i = 0; i < n; ++i) internal::cpu_relax();

@@ -23,18 +23,7 @@ using namespace std::chrono_literals;
 using internal::sched;
 using namespace test;
 
-class Sysmon : public testing::Test {
- protected:
-  void SetUp() override {
-    gomaxprocs(0);
-    if (!sched.has_signal) GTEST_SKIP() << "no thread is paused in this build";
-  }
-  void TearDown() override {
-    if (!sched.has_signal) return;
-    EXPECT_TRUE(wait_until([] { return num_goroutine() == 0; }));
-    internal::verify_scheduler();
-  }
-};
+using Sysmon = PausingTest;
 
 // Goroutines that compute, and some that block unannounced, until the end of the scope.
 class Hogs {

@@ -17,11 +17,13 @@
 #include "os/thread.h"
 #include "runtime/sanitizer.h"
 #include "runtime/sched.h"
+#include "support/procs.h"
 #include "support/wait_until.h"
 
 namespace gofer::internal {
 namespace {
 
+using test::Procs;
 using test::wait_until;
 
 // Before the runtime reads it.
@@ -30,17 +32,6 @@ using test::wait_until;
   const std::string settings = given != nullptr ? std::string(given) + ",idlems=50" : "idlems=50";
   return setenv("GOFER_DEBUG", settings.c_str(), 1) == 0;
 }();
-
-class Procs {
- public:
-  explicit Procs(int n) : before_(gomaxprocs(n)) {}
-  ~Procs() { gomaxprocs(before_); }
-  Procs(const Procs&) = delete;
-  Procs& operator=(const Procs&) = delete;
-
- private:
-  int before_;
-};
 
 bool thread_exists(int id) {
   return access(("/proc/self/task/" + std::to_string(id)).c_str(), F_OK) == 0;

@@ -19,14 +19,17 @@ void let_others_run() {
   say("others ran");
 }
 
-int blocked() {
+// `call` makes a blocking call and returns what it returned.
+template <class Call>
+int read_beside_others(Call call) {
   int ends[2];
   require(pipe(ends) == 0, "pipe");
   gofer::run([&] {
     gofer::wait_group reader;
     reader.go([&] {
       char c = 0;
-      require(read(ends[0], &c, 1) == 1 && c == 'x', "the call was not disturbed");
+      const ssize_t n = call([&] { return read(ends[0], &c, 1); });
+      require(n == 1 && c == 'x', "the call was not disturbed");
     });
     gofer::yield();
     let_others_run();
@@ -37,23 +40,12 @@ int blocked() {
   return 0;
 }
 
+int blocked() {
+  return read_beside_others([](auto read) { return read(); });
+}
+
 int announced() {
-  int ends[2];
-  require(pipe(ends) == 0, "pipe");
-  gofer::run([&] {
-    gofer::wait_group reader;
-    reader.go([&] {
-      char c = 0;
-      const auto n = gofer::blocking([&] { return read(ends[0], &c, 1); });
-      require(n == 1 && c == 'x', "the call was not disturbed");
-    });
-    gofer::yield();
-    let_others_run();
-    require(write(ends[1], "x", 1) == 1, "write");
-    reader.wait();
-  });
-  say("completed");
-  return 0;
+  return read_beside_others([](auto read) { return gofer::blocking(read); });
 }
 
 int computing() {

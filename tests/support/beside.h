@@ -14,23 +14,12 @@
 #include <thread>
 
 #include "runtime/sched.h"
+#include "support/procs.h"
 #include "support/wait_until.h"
 
 namespace gofer::test {
 
 using clock = std::chrono::steady_clock;
-
-/// Another GOMAXPROCS for one scope.
-class Procs {
- public:
-  explicit Procs(int n) : before_(gomaxprocs(n)) {}
-  ~Procs() { gomaxprocs(before_); }
-  Procs(const Procs&) = delete;
-  Procs& operator=(const Procs&) = delete;
-
- private:
-  int before_;
-};
 
 inline std::chrono::seconds stress_time() {
   const char* value = std::getenv("GOFER_STRESS_SECONDS");
@@ -75,6 +64,21 @@ class Light {
   std::atomic<bool> stop_{false};
   std::atomic<int64_t> woken_{0};
   wait_group group_;
+};
+
+/// Tests in which threads are paused: skipped where they are not, and everything is in order behind
+/// them.
+class PausingTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    gomaxprocs(0);
+    if (!internal::sched.has_signal) GTEST_SKIP() << "no thread is paused in this build";
+  }
+  void TearDown() override {
+    if (!internal::sched.has_signal) return;
+    EXPECT_TRUE(wait_until([] { return num_goroutine() == 0; }));
+    internal::verify_scheduler();
+  }
 };
 
 /// Runs step(i), which returns whether all was as it should be, in one goroutine more than there
