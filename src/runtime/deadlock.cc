@@ -1,9 +1,10 @@
 // Deadlock: while run() is active, no goroutine can ever run again.
 //
 // Go's detector is silent in every program that links C; ours must work in one. It reports only
-// what is certain: every M is idle, no goroutine is runnable, no timer runs, and every thread of
-// the process is either an M or an ordinary thread that is parked in one of our primitives without
-// a time limit. Any other thread might still send, so it keeps the detector silent.
+// what is certain: every M is idle, no goroutine is runnable, no timer runs, nobody waits for a
+// descriptor, and every thread of the process is either an M or an ordinary thread that is parked
+// in one of our primitives without a time limit. Any other thread might still send, so it keeps the
+// detector silent.
 //
 // The last M to go idle looks, first after 10 ms, then ever more rarely while ordinary threads are
 // about: they may park, or end, without telling us.
@@ -27,12 +28,16 @@ Snapshot look() {
   LockGuard guard(sched.lock);
   const bool all_idle = sched.idle_m_count + sched.idle_locked_ms == sched.ms;
   const bool quiet = all_idle && global_count_locked() == 0 && sched.runs.load(seq_cst) > 0 &&
-                     earliest_timer_ns() == no_timer && !sched.stopping.load(relaxed) &&
-                     !sched.exiting.load(relaxed);
+                     earliest_timer_ns() == no_timer && sched.poll_waiters.load(seq_cst) == 0 &&
+                     !sched.stopping.load(relaxed) && !sched.exiting.load(relaxed);
   return {quiet, own_threads + sched.ms + sched.parked_threads.load(seq_cst)};
 }
 
 }  // namespace
+
+int64_t next_deadlock_look(int64_t look_ns) {
+  return look_ns * 2 < last_deadlock_look_ns ? look_ns * 2 : last_deadlock_look_ns;
+}
 
 void check_deadlock() {
   const Snapshot before = look();

@@ -1,6 +1,6 @@
 // Where an M looks for work, in Go's order: what was handed to it; every 61st time the global
-// queue; its P's runnext and ring; the global queue; the other Ps; and again everything, before it
-// sleeps.
+// queue; its P's runnext and ring; the global queue; the network; the other Ps; and again
+// everything, before it sleeps.
 //
 // Spinning. An M that looks for work at others is "spinning" and counted. At most half of the busy
 // Ps may spin, else looking would cost more than it finds. Who submits work wakes an M only if none
@@ -14,6 +14,7 @@
 // need_spinning catches the case that they stop just then (see wake_p).
 // tests/model/idle.pml checks this.
 #include "os/thread.h"
+#include "runtime/netpoll.h"
 #include "runtime/panic.h"
 #include "runtime/queues.h"
 #include "runtime/steal_order.h"
@@ -66,6 +67,17 @@ G* steal_work(M* m) {
     }
   }
   return nullptr;
+}
+
+// Goroutines whose descriptors are ready go to m's queue; true if there were some. Not if an idle M
+// sleeps there: it will find them.
+bool poll_now(M* m) {
+  if (sched.poll_waiters.load(relaxed) == 0 || sched.poller.load(relaxed) != nullptr) return false;
+  GQueue ready;
+  netpoll(0, ready);
+  if (ready.front() == nullptr) return false;
+  put_local(m->p, ready);
+  return true;
 }
 
 // Without a P: is there work in any queue? Then with an idle P at hand, go on looking.
@@ -150,6 +162,8 @@ G* look_for_work(M* m, bool& inherits) {
     }
     if (G* g = take_local(p, inherits); g != nullptr) return g;
     if (G* g = take_global_locking(p, 0); g != nullptr) return g;
+
+    if (poll_now(m)) continue;
 
     const int32_t busy = sched.procs.load(relaxed) - sched.idle_p_count.load(relaxed);
     if (!sched.gm && (m->spinning || 2 * sched.spinning_ms.load(relaxed) < busy)) {

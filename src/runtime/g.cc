@@ -130,6 +130,8 @@ const char* wait_reason_text(WaitReason reason) {
   switch (reason) {
     case WaitReason::none:
       return "waiting";
+    case WaitReason::io_wait:
+      return "IO wait";
     case WaitReason::chan_receive:
       return "chan receive";
     case WaitReason::chan_receive_nil:

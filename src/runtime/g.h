@@ -42,6 +42,7 @@ const char* status_name(GStatus status);
 /// Why a goroutine waits; the texts are Go's.
 enum class WaitReason : uint8_t {
   none,
+  io_wait,
   chan_receive,
   chan_receive_nil,
   chan_send,

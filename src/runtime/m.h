@@ -38,6 +38,9 @@ class Note {
     return consume();
   }
 
+  /// What has been said, without waiting for it.
+  bool take() { return word_.load(relaxed) != 0 && consume(); }
+
  private:
   // An exchange, not a store: two may signal at the same time, and what the second one has said
   // must be seen by who takes its signal away together with the first.
@@ -94,6 +97,7 @@ struct alignas(128) M {
   G* locked_g = nullptr;            // the only goroutine it may run
   atomic<P*> next_p{nullptr};       // given by who wakes it
   atomic<bool> waits_for_p{false};  // in wait_for_p
+  atomic<bool> polls{false};        // sleeps in the netpoller
   M* link = nullptr;                // idle or free list, under the scheduler's lock
   M* back_link = nullptr;
   Note note;

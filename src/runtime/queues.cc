@@ -65,6 +65,23 @@ void put_global_front_locked(G* g) {
   publish_queue_size();
 }
 
+void put_urgent_locked(GQueue& list) {
+  for (G* g = list.front(); g != nullptr; g = g->link) {
+    set_status(g, GStatus::waiting, GStatus::runnable);
+  }
+  sched.urgent.append(list);
+  publish_queue_size();
+}
+
+void put_local(P* p, GQueue& list) {
+  const bool share = list.count() > 1;
+  while (G* g = list.pop_front()) {
+    set_status(g, GStatus::waiting, GStatus::runnable);
+    put_local(p, g, false);
+  }
+  if (share) wake_p();
+}
+
 G* take_global(P* p, uint32_t max) {
   const auto size = static_cast<uint32_t>(global_count_locked());
   if (size == 0) return nullptr;

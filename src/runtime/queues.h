@@ -25,6 +25,10 @@ inline void put_local(P* p, G* g, bool next) {
   }
 }
 
+/// Goroutines that wait become runnable, at the tail. One is left to p alone, for more somebody is
+/// woken.
+void put_local(P* p, GQueue& list);
+
 /// From runnext (then `inherits` is set: it shares the time slice) or the local ring.
 inline G* take_local(P* p, bool& inherits) {
   if (G* g = p->queue.take_next(); g != nullptr) {

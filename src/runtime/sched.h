@@ -6,9 +6,11 @@
 //   switch.cc         from goroutine to goroutine: yield, park, ready, the end of one
 //   schedule.cc       what an M does on g0: the 61st tick, run a goroutine, its stack
 //   find_runnable.cc  where work is looked for, stealing, and the look again before sleep
-//   start_stop.cc     Ms: start, wake, idle, end; hand off a P
+//   start_stop.cc     Ms: start, wake, end; hand off a P
+//   idle.cc           Ms without a P: how they sleep, and for what they wake
 //   template_thread.cc  the thread that starts all others
 //   timer.cc          timers, a heap per P
+//   netpoll.cc        descriptors that goroutines wait for
 //   retake.cc         taking a P from an M outside of the runtime, and that M's way back
 //   sysmon.cc         the thread that watches: blocked threads, time slices, late timers
 //   preempt.cc        pausing the thread of a goroutine that does not come by itself
@@ -121,9 +123,11 @@ struct Sched {
   M* free_ms = nullptr;  // records of ended threads
   int ms = 0;            // threads that live or are being started
   int idle_m_count = 0;
-  int idle_locked_ms = 0;  // Ms that wait for their locked goroutine
-  int reserve_coming = 0;  // idle Ms that are being started
-  atomic<int> tied{0};     // runnable goroutines that wait for a P on their own thread
+  int idle_locked_ms = 0;      // Ms that wait for their locked goroutine
+  int reserve_coming = 0;      // idle Ms that are being started
+  atomic<M*> poller{nullptr};  // of the idle Ms the one that sleeps in the netpoller; set under the
+                               // lock
+  atomic<int> tied{0};         // runnable goroutines that wait for a P on their own thread
   M* sleeper =
       nullptr;  // of the idle Ms the one that wakes for timers; there is one if any is idle
   atomic<int> lost_ms{0};  // Ms with lost_p
@@ -150,11 +154,14 @@ struct Sched {
   atomic<uint64_t> paused{0};         // times that a goroutine was paused
   atomic<uint64_t> retaken{0};        // times that a blocked thread lost its P
   atomic<int32_t> procs{0};           // GOMAXPROCS
+  atomic<bool> has_poller{false};     // the netpoller is in use
 
   alignas(64) atomic<uint64_t> last_id{0};
   atomic<int64_t> live{0};  // as P::live, by callers without a P
   atomic<int32_t> runs{0};  // calls of run() that wait
   atomic<bool> main_called_goexit{false};
+  atomic<int32_t> poll_waiters{0};    // goroutines and threads that wait for a descriptor
+  atomic<uint64_t> polls{0};          // visits to the netpoller; a hint
   atomic<int32_t> parked_threads{0};  // ordinary threads parked without a time limit
   int64_t idle_ns = 0;                // an idle M's lifetime
 
@@ -192,6 +199,8 @@ void make_thread_urgent();
 /// Needs the lock. A batch from the global queue: one is returned, the others go to p. max 0: a
 /// fair share.
 G* take_global(P* p, uint32_t max);
+/// Goroutines that wait become runnable, before all others.
+void put_urgent_locked(GQueue& list);
 /// Goroutines in the global queue, and the first of them. Need the lock.
 size_t global_count_locked();
 G* next_global_locked();
@@ -259,10 +268,6 @@ void begin_m(M* m);
 /// any the program exceeds its limit of threads. Returns whether there is anybody now to whom a P
 /// could be given: an idle M, or one that waits for it tied.
 bool want_idle_ms(int n, bool fresh);
-/// The M has no P: sleeps until it is given one. False: the thread is to end.
-bool stop_m(M* m);
-/// There is a timer earlier than the sleeper knows.
-void wake_sleeper(int64_t when_ns);
 /// The M gives up its P for good.
 void end_m(M* m);
 /// For a P whose M cannot use it now.
@@ -271,12 +276,11 @@ void acquire_p(M* m, P* p);
 P* release_p(M* m);
 /// Nobody holds p any more.
 void disown_p(P* p);
-// The next four need the lock.
+// The next three need the lock.
 void put_idle_p(P* p);
 P* take_idle_p();
 /// To the idle list, or stopped if the world is to stop.
 void put_unused_p(P* p);
-void remove_idle_m_locked(M* m);
 /// Sleeps until somebody hands over a P together with the goroutine that m is locked to. False: it
 /// shall go on without (M::let_go).
 bool wait_for_p(M* m);
@@ -293,6 +297,34 @@ void start_locked_m(M* m, G* g);
 bool stop_for_world(M* m);
 /// Creates the first M. 0 or an errno value.
 int start_first_m();
+
+// --- idle.cc; "locked" needs the scheduler's lock
+/// What an idle M wakes for, apart from being told.
+struct IdleTask {
+  int64_t earliest_ns = no_timer;  // timers
+  bool poll = false;               // descriptors
+  bool watch = false;              // a deadlock
+};
+/// The M has no P: sleeps until it is given one. False: the thread is to end.
+bool stop_m(M* m);
+/// The same for an M that is on the idle list already.
+bool sleep_idle(M* m, const IdleTask& task);
+/// Ends the sleep of an idle M.
+void wake_m(M* m);
+/// m, which is about to be woken, shall run p. The note says nothing about that: it may also be
+/// signalled for other reasons, and a signal may be left over from the time before.
+void give_p(M* m, P* p, bool spinning);
+void take_given_p(M* m);
+/// There is a timer earlier than the sleeper knows.
+void wake_sleeper(int64_t when_ns);
+/// An idle M shall sleep in the netpoller, if none does and a P is idle.
+void want_poller();
+M* take_idle_m_locked();
+void put_idle_m_locked(M* m);
+void remove_idle_m_locked(M* m);
+/// It may be a deadlock: run() waits and every M is idle.
+bool should_watch_locked();
+P* take_idle_p_with_work_locked();
 
 // --- retake.cc
 /// The first half of taking p from the M that holds it: PWord() when there is nothing to take. A
@@ -328,6 +360,9 @@ int resize_ps(int n);
 // --- deadlock.cc
 /// Reports and ends the process if it is certain that no goroutine can ever run again.
 void check_deadlock();
+inline constexpr int64_t first_deadlock_look_ns = 10'000'000;
+inline constexpr int64_t last_deadlock_look_ns = 10'000'000'000;
+int64_t next_deadlock_look(int64_t look_ns);
 
 // --- verify.cc
 /// Stops the world and checks every queue, list and counter; the first contradiction is fatal.

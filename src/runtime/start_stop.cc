@@ -1,8 +1,7 @@
-// Ms and Ps coming together and parting: wake, start, idle, lock to a goroutine, end.
+// Ms and Ps coming together and parting: wake, start, lock to a goroutine, end.
 //
 // Waking a sleeping thread costs microseconds to the waker and tens of them until it runs, so it
-// happens only when a P is idle and nobody is looking for work already (wake_p). An M that goes
-// idle sleeps on its own note; idle Ms beyond a small reserve end after a while.
+// happens only when a P is idle and nobody is looking for work already (wake_p).
 #include <cxxabi.h>
 #include <signal.h>
 
@@ -23,52 +22,8 @@ namespace {
 
 constexpr int64_t ms_to_ns = 1'000'000;
 constexpr int64_t thread_retry_ns = 10 * ms_to_ns;
-constexpr int64_t first_deadlock_look_ns = 10 * ms_to_ns;
-constexpr int64_t last_deadlock_look_ns = 10'000 * ms_to_ns;
 
 // The functions with "locked" in their names need the scheduler's lock.
-
-// Not the sleeper, if there is another: its part would have to go to somebody else.
-M* take_idle_m_locked() {
-  M* m = sched.idle_ms;
-  if (m == nullptr) return nullptr;
-  if (m == sched.sleeper && m->link != nullptr) m = m->link;
-  remove_idle_m_locked(m);
-  return m;
-}
-
-void put_idle_m_locked(M* m) {
-  m->on_idle_list = true;
-  m->back_link = nullptr;
-  m->link = sched.idle_ms;
-  if (m->link != nullptr) m->link->back_link = m;
-  sched.idle_ms = m;
-  ++sched.idle_m_count;
-}
-
-// m shall sleep until then for all timers. The second look is for those that are started between
-// the first one and the moment at which others can see how long m sleeps.
-int64_t become_sleeper_locked(M* m) {
-  sched.sleeper = m;
-  int64_t earliest = earliest_timer_ns();
-  for (;;) {
-    sched.sleep_until_ns.store(earliest, seq_cst);
-    const int64_t again = earliest_timer_ns();
-    if (again >= earliest) return earliest;
-    earliest = again;
-  }
-}
-
-// A P for timers that are due, if one is idle.
-P* take_idle_p_for_timers_locked(int64_t earliest) {
-  if (earliest == no_timer || os::now_ns() < earliest) return nullptr;
-  P* p = take_idle_p();
-  // All Ps are busy and will come to it. Who starts a timer from now on may wake the sleeper again.
-  if (p == nullptr) sched.sleep_until_ns.store(no_timer, seq_cst);
-  return p;
-}
-
-bool all_idle_locked() { return sched.idle_m_count + sched.idle_locked_ms == sched.ms; }
 
 // A record for one more thread; nullptr without memory for it.
 M* new_m_locked() {
@@ -87,19 +42,13 @@ M* new_m_locked() {
   return m;
 }
 
-bool should_watch_locked() { return sched.runs.load(relaxed) != 0 && all_idle_locked(); }
-
 void free_m_locked(M* m) {
   --sched.ms;
   m->link = sched.free_ms;
   sched.free_ms = m;
   // With this M gone the others may be stuck, and the last of them to sleep did not know: one is
   // woken without a P, to watch for a deadlock.
-  if (sched.idle_ms != nullptr && should_watch_locked()) sched.idle_ms->note.signal();
-}
-
-int64_t next_look(int64_t look_ns) {
-  return look_ns * 2 < last_deadlock_look_ns ? look_ns * 2 : last_deadlock_look_ns;
+  if (sched.idle_ms != nullptr && should_watch_locked()) wake_m(sched.idle_ms);
 }
 
 void check_thread_limit_locked() {
@@ -120,21 +69,6 @@ void wake_a_locked_m() {
       return;
     }
   }
-}
-
-P* take_idle_p_with_work_locked() {
-  for (P* p = sched.idle_ps; p != nullptr; p = p->link) {
-    if (global_count_locked() == 0 && p->queue.empty()) continue;
-    while (sched.idle_ps != p) {  // to the front, by turning the list
-      P* first = take_idle_p();
-      P* last = p;
-      while (last->link != nullptr) last = last->link;
-      last->link = first;
-      sched.idle_p_count.fetch_add(1, seq_cst);
-    }
-    return take_idle_p();
-  }
-  return nullptr;
 }
 
 void try_threads_again() {
@@ -171,63 +105,6 @@ bool hopeless_locked() {
   return until != 0 && os::now_ns() < until;
 }
 
-// A note may also be signalled without a P (free_m_locked), and a signal may be left over from the
-// time before: next_p says what it was about.
-void give_p(M* m, P* p, bool spinning) {
-  m->spinning = spinning;
-  m->next_p.store(p, release);
-}
-
-void take_given_p(M* m) {
-  acquire_p(m, m->next_p.load(acquire));
-  m->next_p.store(nullptr, relaxed);
-}
-
-// The idle M m sleeps until it gets a P, or takes one for the timers. `earliest`: the time of the
-// first of those, if m is the sleeper. False: it slept too long, and is no longer on the list.
-bool sleep_idle(M* m, bool watch, int64_t earliest) {
-  const int64_t start = os::now_ns();
-  int64_t look_at = start + first_deadlock_look_ns;
-  int64_t look_ns = first_deadlock_look_ns;
-  bool scavenged = false;
-  for (int64_t now = start;; now = os::now_ns()) {
-    int64_t wake_at = scavenged ? no_timer : start + sched.idle_ns;
-    if (watch && look_at < wake_at) wake_at = look_at;
-    if (earliest < wake_at) wake_at = earliest;
-    const bool told = m->note.wait(wake_at == no_timer ? -1 : wake_at > now ? wake_at - now : 0);
-    if (told && m->next_p.load(acquire) != nullptr) break;
-    now = os::now_ns();
-    if (!scavenged && now - start >= sched.idle_ns) {
-      scavenged = true;
-      collect_idle_stacks();
-      trim_stacks();
-    }
-    {
-      LockGuard guard(sched.lock);
-      if (!m->on_idle_list) continue;  // somebody is about to give it a P
-      earliest = sched.sleeper == m ? become_sleeper_locked(m) : no_timer;
-      if (P* p = take_idle_p_for_timers_locked(earliest); p != nullptr) {
-        remove_idle_m_locked(m);
-        acquire_p(m, p);
-        return true;
-      }
-      if (earliest <= now) earliest = no_timer;
-      if (scavenged && sched.sleeper != m && sched.idle_m_count > idle_ms_reserve) {
-        remove_idle_m_locked(m);
-        return false;
-      }
-      watch = should_watch_locked();
-    }
-    if (watch && now >= look_at) {
-      check_deadlock();
-      look_ns = next_look(look_ns);
-      look_at = now + look_ns;
-    }
-  }
-  take_given_p(m);
-  return true;
-}
-
 void* m_main(void* arg) {
   M* m = static_cast<M*>(arg);
   gofer_current_m = m;
@@ -245,7 +122,7 @@ void* m_main(void* arg) {
   if (m->birth == Birth::with_p) {
     take_given_p(m);
     schedule_loop(m);
-  } else if (m->birth == Birth::on_idle_list ? sleep_idle(m, false, no_timer) : stop_m(m)) {
+  } else if (m->birth == Birth::on_idle_list ? sleep_idle(m, IdleTask()) : stop_m(m)) {
     schedule_loop(m);
   }
   // From here on it is an ordinary thread that runs its thread_local destructors.
@@ -260,21 +137,6 @@ void* m_main(void* arg) {
 }
 
 }  // namespace
-
-void remove_idle_m_locked(M* m) {
-  m->on_idle_list = false;
-  if (sched.sleeper == m) {
-    sched.sleeper = nullptr;
-    sched.sleep_until_ns.store(no_timer, seq_cst);
-  }
-  if (m->back_link != nullptr) {
-    m->back_link->link = m->link;
-  } else {
-    sched.idle_ms = m->link;
-  }
-  if (m->link != nullptr) m->link->back_link = m->back_link;
-  --sched.idle_m_count;
-}
 
 void acquire_p(M* m, P* p) {
   const PWord old(p->word.load(relaxed));
@@ -346,7 +208,7 @@ void start_m(P* p, bool spinning) {
   if (m != nullptr) {
     give_p(m, p, spinning);
     sched.lock.unlock();
-    m->note.signal();
+    wake_m(m);
     return;
   }
   if (sched.tied.load(relaxed) != 0 && start_tied_locked(p)) {
@@ -423,49 +285,6 @@ int start_first_m() {
   return error;
 }
 
-bool stop_m(M* m) {
-  sched.lock.lock();
-  if (m->birth == Birth::as_reserve) {
-    m->birth = Birth::with_p;
-    --sched.reserve_coming;
-  }
-  // Who could not start a thread has left its P idle and its work in the queue, perhaps after m
-  // looked there for the last time.
-  if (global_count_locked() != 0 || sched.no_thread_until_ns.load(relaxed) != 0) {
-    if (P* p = take_idle_p_with_work_locked(); p != nullptr) {
-      sched.lock.unlock();
-      acquire_p(m, p);
-      return true;
-    }
-  }
-  put_idle_m_locked(m);
-  int64_t earliest = become_sleeper_locked(m);
-  if (P* p = take_idle_p_for_timers_locked(earliest); p != nullptr) {
-    remove_idle_m_locked(m);
-    sched.lock.unlock();
-    acquire_p(m, p);
-    run_all_timers(m);
-    return true;
-  }
-  const bool watch = should_watch_locked();
-  sched.lock.unlock();
-  if (!sleep_idle(m, watch, earliest)) return false;
-  run_all_timers(m);
-  return true;
-}
-
-void wake_sleeper(int64_t when_ns) {
-  // Without an idle P the sleeper could do nothing. Who makes one idle looks at the timers then.
-  if (sched.idle_p_count.load(seq_cst) == 0) return;
-  M* sleeper;
-  {
-    LockGuard guard(sched.lock);
-    sleeper = sched.sleeper;
-    if (sleeper != nullptr && when_ns < sched.sleep_until_ns.load(relaxed)) sleeper->note.signal();
-  }
-  if (sleeper == nullptr) wake_p();
-}
-
 void hand_off(P* p) {
   sched.lock.lock();
   const bool stopping = sched.stopping.load(relaxed);
@@ -485,7 +304,7 @@ void hand_off(P* p) {
   put_unused_p(p);
   // Timers that are due have waited for an idle P.
   if (!stopping && sched.sleeper != nullptr && earliest_timer_ns() <= os::now_ns()) {
-    sched.sleeper->note.signal();
+    wake_m(sched.sleeper);
   }
   // The spinner that we saw may have found work and no idle P for the next spinner: this one is it.
   if (!stopping && sched.need_spinning.load(seq_cst) != 0) {
@@ -518,7 +337,7 @@ bool wait_for_p(M* m) {
       try_threads_again();
     } else {
       check_deadlock();
-      look_ns = next_look(look_ns);
+      look_ns = next_deadlock_look(look_ns);
     }
   }
   m->waits_for_p.store(false, relaxed);

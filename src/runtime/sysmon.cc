@@ -8,6 +8,8 @@
 //     take turns in long slices, and short ones do not wait for them.
 //   - When a timer is due and every P is busy, sysmon runs the timer itself, and preempts the
 //     goroutine that has run longest, if that is 1 ms at least. What was woken runs first.
+//   - When nobody asks the netpoller, because every P is busy, sysmon does, every 1 ms, and the
+//     same happens for who waited for a descriptor.
 //
 // Whether a thread sleeps, the kernel tells through /proc (6 us), and its clock of processor time
 // tells first whether it is worth asking (0.4 us).
@@ -22,6 +24,7 @@
 // is paused.
 #include "os/thread.h"
 #include "os/thread_state.h"
+#include "runtime/netpoll.h"
 #include "runtime/preempt.h"
 #include "runtime/schedtrace.h"
 #include "runtime/switch.h"
@@ -38,6 +41,7 @@ constexpr int64_t quickest_ns = 20 * us;
 constexpr int64_t pressed_ns = 1 * ms;  // between two looks while work waits
 constexpr int64_t most_pressed_ns = 4 * ms;
 constexpr int64_t slowest_ns = 10 * ms;
+constexpr int64_t unpolled_ns = 4 * ms;    // between two looks while no idle M is in the netpoller
 constexpr int64_t most_grace_ns = 8 * ms;  // after it was woken for nothing
 constexpr int64_t resend_ns = 1 * ms;      // a signal may find the thread inside of the runtime
 constexpr int64_t thread_start_ns = 200 * us;
@@ -60,7 +64,8 @@ struct Watched {
 
 constinit Note told;
 Watched watched[max_procs];
-uint32_t next_lost = 1;  // the M to begin with when those without a P are looked at
+uint64_t polls_seen = 0;  // visits to the netpoller until the last round
+uint32_t next_lost = 1;   // the M to begin with when those without a P are looked at
 
 bool queue_waits(P* p) { return p->queue.size() != 0 || p->queue.has_next(); }
 
@@ -70,6 +75,11 @@ uint32_t count_waiting() {
   const int procs = sched.procs.load(acquire);
   for (int i = 0; i < procs; ++i) n += sched.all_ps[i].load(acquire)->queue.size();
   return n;
+}
+
+// Somebody waits for a descriptor, and no idle M does it for him.
+bool polled_by_nobody() {
+  return sched.poll_waiters.load(relaxed) != 0 && sched.poller.load(relaxed) == nullptr;
 }
 
 uint32_t tied() { return static_cast<uint32_t>(sched.tied.load(relaxed)); }
@@ -139,6 +149,7 @@ class Round {
 
   void run() {
     if (no_idle_p()) run_late_timers();
+    poll_network();
     if (pressed_) want_idle_ms(1, waiting_ > tied());  // it may well be needed in the next round
     const int procs = sched.procs.load(acquire);
     for (int i = 0; i < procs; ++i) look_at(sched.all_ps[i].load(acquire), watched[i]);
@@ -157,6 +168,31 @@ class Round {
   void run_late_timers() {
     if (earliest_timer_ns() > now_) return;
     run_all_timers(nullptr);
+    waiting_ = count_waiting();
+  }
+
+  // Only if nobody did since the last round.
+  void poll_network() {
+    if (!polled_by_nobody()) return;
+    const uint64_t polls = sched.polls.load(relaxed);
+    if (polls != polls_seen) {
+      polls_seen = polls;
+      return;
+    }
+    if (!no_idle_p()) {
+      want_poller();
+      return;
+    }
+    look_again_at(now_ + pressed_ns);
+    GQueue ready;
+    netpoll(0, ready);
+    polls_seen = sched.polls.load(relaxed);
+    if (ready.front() == nullptr) return;
+    {
+      LockGuard guard(sched.lock);
+      put_urgent_locked(ready);
+    }
+    wake_p();
     waiting_ = count_waiting();
   }
 
@@ -364,6 +400,7 @@ void* sysmon_main(void*) {
       delay = delay * 2 < most ? delay * 2 : most;
     }
     int64_t wake_at = now + delay;
+    if (polled_by_nobody() && delay > unpolled_ns) wake_at = now + unpolled_ns;
     if (round.next_ns() < wake_at) wake_at = round.next_ns();
     if (const int64_t timer = next_timer_ns(); timer < wake_at) wake_at = timer;
     if (next_schedtrace_ns() < wake_at) wake_at = next_schedtrace_ns();

@@ -142,19 +142,23 @@ bool park_until(M* m, Waiter& w, WaitReason reason, UnlockFn unlock, void* arg,
   return true;
 }
 
-void wake(M* m, Waiter* w, bool next) {
-  if (m == nullptr && sched.forked.load(relaxed)) used_after_fork();
+G* wake_thread_or_get(Waiter* w) {
   if (w->thread != nullptr) {
     if (w->counted) sched.parked_threads.fetch_sub(1, relaxed);
     w->thread->note.signal();
-    return;
+    return nullptr;
   }
   G* g = w->g;
   if (w->contest != nullptr && w->contest->early &&
       w->contest->state.exchange(Contest::woken, acq_rel) != Contest::parked) {
-    return;  // it has not parked yet and will not
+    return nullptr;
   }
-  ready(m, g, next);
+  return g;
+}
+
+void wake(M* m, Waiter* w, bool next) {
+  if (m == nullptr && sched.forked.load(relaxed)) used_after_fork();
+  if (G* g = wake_thread_or_get(w); g != nullptr) ready(m, g, next);
 }
 
 void wake_list(M* m, Waiter* first) {

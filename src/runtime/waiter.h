@@ -139,6 +139,10 @@ bool park_until(M* m, Waiter& w, WaitReason reason, UnlockFn unlock, void* arg,
 /// above. Locks may be held. next: a goroutine runs next on this P.
 void wake(M* m, Waiter* w, bool next = true);
 
+/// The same, but a goroutine is left to the caller, who has to ready it: nullptr if there is none,
+/// or it has not parked yet and will not.
+G* wake_thread_or_get(Waiter* w);
+
 /// For a waiter that is in no queue, or in one whose lock is not held: nothing to release.
 inline bool stay_parked(G*, void*) { return true; }
 

@@ -1,0 +1,70 @@
+// buffer and const_buffer: where bytes go, and where they come from.
+//
+//   char line[512];
+//   const std::size_t n = in.read(line);        // any array, span, vector or string of bytes
+//   out.write_all({line, n});                   // or a pointer and a size
+//   out.write_all("a string literal, without its final zero");
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <ranges>
+#include <type_traits>
+
+namespace gofer {
+
+namespace detail {
+
+template <class R>
+concept bytes = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
+                    sizeof(std::ranges::range_value_t<R>) == 1 &&
+                std::is_trivially_copyable_v<std::ranges::range_value_t<R>>;
+
+template <class R>
+concept writable_bytes =
+    bytes<R> && !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
+
+}  // namespace detail
+
+/// Bytes to be written to. A view: it owns nothing. The layout is that of struct iovec.
+class buffer {
+ public:
+  constexpr buffer() = default;
+  constexpr buffer(void* data, std::size_t size) : data_(data), size_(size) {}
+  template <detail::writable_bytes R>
+  constexpr buffer(R&& range) : data_(std::ranges::data(range)), size_(std::ranges::size(range)) {}
+
+  void* data() const { return data_; }
+  std::size_t size() const { return size_; }
+  /// Without the first n bytes, of which there are that many.
+  buffer after(std::size_t n) const { return {static_cast<char*>(data_) + n, size_ - n}; }
+
+ private:
+  void* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+/// Bytes to be read. A view: it owns nothing. The layout is that of struct iovec.
+class const_buffer {
+ public:
+  constexpr const_buffer() = default;
+  constexpr const_buffer(const void* data, std::size_t size) : data_(data), size_(size) {}
+  /// A string that ends with a zero, which is not part of it.
+  const_buffer(const char* text) : data_(text), size_(std::strlen(text)) {}
+  template <detail::bytes R>
+  constexpr const_buffer(R&& range)
+      : data_(std::ranges::data(range)), size_(std::ranges::size(range)) {}
+
+  const void* data() const { return data_; }
+  std::size_t size() const { return size_; }
+  const_buffer after(std::size_t n) const {
+    return {static_cast<const char*>(data_) + n, size_ - n};
+  }
+
+ private:
+  const void* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+}  // namespace gofer

@@ -1,0 +1,26 @@
+// io_errc: what can go wrong with input and output that no system call says. What one says is a
+// std::system_category() value; a deadline that has passed is std::errc::timed_out, and a context
+// that is done gives its err().
+#pragma once
+
+#include <gofer/detail/config.h>
+
+#include <system_error>
+
+namespace gofer {
+
+enum class io_errc {
+  closed = 1,      ///< the descriptor was closed, perhaps during the call
+  unexpected_end,  ///< the input ended before everything that was asked for had come
+};
+
+GOFER_API const std::error_category& io_category() noexcept;
+
+inline std::error_code make_error_code(io_errc e) noexcept {
+  return {static_cast<int>(e), io_category()};
+}
+
+}  // namespace gofer
+
+template <>
+struct std::is_error_code_enum<gofer::io_errc> : std::true_type {};

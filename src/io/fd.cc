@@ -1,0 +1,463 @@
+// Reading and writing: try, wait if the kernel has nothing, try again.
+//
+// A TCP connection that gave fewer bytes than asked for is empty, so the next read waits for the
+// event without trying first: one system call less for each request of a server. That is right as
+// long as everything that comes later makes a new event. What can be there without one is an end or
+// urgent data that came before the bytes were taken; the event that told of it is remembered
+// (PollDesc::ended), and after that every read tries.
+#include <gofer/blocking.h>
+#include <gofer/fd.h>
+
+#include <fcntl.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <new>
+
+#include "io/fd_state.h"
+#include "io/sigpipe.h"
+#include "sync/limit.h"
+
+namespace gofer {
+
+using namespace internal;
+
+static_assert(sizeof(buffer) == sizeof(iovec) && sizeof(const_buffer) == sizeof(iovec));
+
+namespace internal {
+
+[[gnu::noinline]] int last_error() noexcept {
+  asm volatile("");
+  return errno;
+}
+
+FdState* open_fd(int native, FdKind kind, std::error_code& ec) noexcept {
+  ec.clear();
+  auto* s = new (std::nothrow) FdState(native, kind);
+  int error = s == nullptr ? ENOMEM : 0;
+  if (s != nullptr && kind != FdKind::file) {
+    error = poll_open(native, s->poll);
+    if (error == EPERM) {  // such as /dev/null
+      s->kind = FdKind::file;
+      error = 0;
+    }
+  }
+  if (error == 0) return s;
+  ec = system_error_code(error);
+  delete s;
+  return nullptr;
+}
+
+void close_fd(FdState* s) noexcept {
+  if (s->closed.exchange(true, std::memory_order_seq_cst)) return;
+  if (s->poll != nullptr) poll_close(s->poll);
+  const std::scoped_lock lock_reading(s->reading);
+  const std::scoped_lock lock_writing(s->writing);
+  const std::scoped_lock lock_control(s->control);
+  if (s->socket_file != nullptr) {
+    unlink(s->socket_file);
+    std::free(s->socket_file);
+  }
+  ::close(s->native);
+  s->native = -1;
+  if (s->poll != nullptr) poll_free(s->poll);
+}
+
+std::unique_lock<mutex> lock_io(mutex& m, const context* ctx, std::error_code& ec) noexcept {
+  ec.clear();
+  if (ctx == nullptr) return std::unique_lock(m);
+  if (m.lock(*ctx)) return std::unique_lock(m, std::adopt_lock);
+  ec = ctx->err();
+  return {};
+}
+
+std::error_code check_io(FdState* s, IoSide side, const context* ctx) noexcept {
+  if (s->closed.load(std::memory_order_acquire)) return io_errc::closed;
+  if (ctx != nullptr) {
+    if (const std::error_code done = ctx->err(); done) return done;
+  }
+  if (s->poll == nullptr) return {};
+  const PollSide& half = side == IoSide::in ? s->poll->in : s->poll->out;
+  const int64_t deadline = half.deadline_ns.load(relaxed);
+  if (deadline != no_deadline && os::now_ns() >= deadline) {
+    return std::make_error_code(std::errc::timed_out);
+  }
+  return {};
+}
+
+std::error_code wait_io(FdState* s, IoSide side, const context* ctx) noexcept {
+  detail::chan_core* done = ctx != nullptr ? until_done(*ctx).done : nullptr;
+  switch (poll_wait(s->poll, side == IoSide::in ? s->poll->in : s->poll->out, done)) {
+    case PollEnd::ready:
+      break;
+    case PollEnd::closed:
+      return io_errc::closed;
+    case PollEnd::timed_out:
+      return std::make_error_code(std::errc::timed_out);
+    case PollEnd::cancelled:
+      return ctx->err();
+  }
+  return {};
+}
+
+}  // namespace internal
+
+namespace {
+
+FdKind kind_of(int native) {
+  struct stat info;
+  if (fstat(native, &info) != 0) return FdKind::other;
+  if (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode) || S_ISBLK(info.st_mode)) return FdKind::file;
+  if (!S_ISSOCK(info.st_mode)) return FdKind::other;
+  int protocol = 0;
+  socklen_t size = sizeof protocol;
+  const bool known = getsockopt(native, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) == 0;
+  return known && protocol == IPPROTO_TCP ? FdKind::tcp : FdKind::socket;
+}
+
+FdState* adopt(int native, std::error_code& ec) noexcept {
+  const int flags = fcntl(native, F_GETFL);
+  if (flags < 0) {
+    ec = system_error_code(last_error());
+    return nullptr;
+  }
+  const FdKind kind = kind_of(native);
+  FdState* s = nullptr;
+  if (kind != FdKind::file && (flags & O_NONBLOCK) == 0 &&
+      fcntl(native, F_SETFL, flags | O_NONBLOCK) != 0) {
+    ec = system_error_code(last_error());
+  } else {
+    s = open_fd(native, kind, ec);
+  }
+  if (s == nullptr) ::close(native);
+  return s;
+}
+
+size_t total(std::span<const buffer> list) {
+  size_t n = 0;
+  for (const buffer& b : list) n += b.size();
+  return n;
+}
+
+int iov_count(size_t n) { return static_cast<int>(n < IOV_MAX ? n : IOV_MAX); }
+
+// With `reading`.
+ssize_t read_some(FdState* s, const context* ctx, std::span<const buffer> to, std::error_code& ec) {
+  const size_t room = total(to);
+  const auto* vector = reinterpret_cast<const iovec*>(to.data());
+  const int count = iov_count(to.size());
+  const auto attempt = [=](int native) {
+    return or_error(count == 1 ? ::read(native, vector->iov_base, vector->iov_len)
+                               : ::readv(native, vector, count));
+  };
+  if (room == 0) {  // what a datagram socket would take as a wish to drop one
+    ec = check_io(s, IoSide::in, ctx);
+    return 0;
+  }
+  if (s->kind == FdKind::file) {
+    return try_until_done(s, IoSide::in, ctx, ec,
+                          [&](int native) { return blocking([&] { return attempt(native); }); });
+  }
+  const ssize_t n = try_until_done(s, IoSide::in, ctx, ec, attempt);
+  s->drained = s->kind == FdKind::tcp && n > 0 && static_cast<size_t>(n) < room &&
+               !s->poll->ended.load(relaxed);
+  return n;
+}
+
+// With `writing`.
+ssize_t write_some(FdState* s, const context* ctx, std::span<const const_buffer> from,
+                   std::error_code& ec) {
+  auto* vector = const_cast<iovec*>(reinterpret_cast<const iovec*>(from.data()));
+  const int count = iov_count(from.size());
+  const auto attempt = [=](int native) -> ssize_t {
+    switch (s->kind) {
+      case FdKind::tcp:
+      case FdKind::socket: {
+        if (count == 1) {
+          return or_error(send(native, vector->iov_base, vector->iov_len, MSG_NOSIGNAL));
+        }
+        msghdr message{};
+        message.msg_iov = vector;
+        message.msg_iovlen = static_cast<size_t>(count);
+        return or_error(sendmsg(native, &message, MSG_NOSIGNAL));
+      }
+      case FdKind::file:
+        return blocking([&] { return or_error(::writev(native, vector, count)); });
+      case FdKind::other:
+        break;
+    }
+    return writev_without_sigpipe(native, vector, count);
+  };
+  return try_until_done(s, IoSide::out, ctx, ec, attempt);
+}
+
+size_t counted(ssize_t n) { return n > 0 ? static_cast<size_t>(n) : 0; }
+
+size_t read_call(FdState* s, const context* ctx, std::span<const buffer> to,
+                 std::error_code& ec) noexcept {
+  if (s == nullptr) {
+    ec = io_errc::closed;
+    return 0;
+  }
+  const auto hold = lock_io(s->reading, ctx, ec);
+  return ec ? 0 : counted(read_some(s, ctx, to, ec));
+}
+
+size_t write_call(FdState* s, const context* ctx, std::span<const const_buffer> from,
+                  std::error_code& ec) noexcept {
+  if (s == nullptr) {
+    ec = io_errc::closed;
+    return 0;
+  }
+  const auto hold = lock_io(s->writing, ctx, ec);
+  return ec ? 0 : counted(write_some(s, ctx, from, ec));
+}
+
+size_t read_full_call(FdState* s, const context* ctx, buffer to, std::error_code& ec) noexcept {
+  if (s == nullptr) {
+    ec = io_errc::closed;
+    return 0;
+  }
+  const auto hold = lock_io(s->reading, ctx, ec);
+  if (ec) return 0;
+  size_t done = 0;
+  do {
+    const buffer rest = to.after(done);
+    const ssize_t n = read_some(s, ctx, {&rest, 1}, ec);
+    if (n == 0 && done < to.size() && !ec) ec = io_errc::unexpected_end;
+    done += counted(n);
+  } while (!ec && done < to.size());
+  return done;
+}
+
+size_t write_all_call(FdState* s, const context* ctx, const_buffer from,
+                      std::error_code& ec) noexcept {
+  if (s == nullptr) {
+    ec = io_errc::closed;
+    return 0;
+  }
+  const auto hold = lock_io(s->writing, ctx, ec);
+  if (ec) return 0;
+  size_t done = 0;
+  do {
+    const const_buffer rest = from.after(done);
+    done += counted(write_some(s, ctx, {&rest, 1}, ec));
+  } while (!ec && done < from.size());
+  return done;
+}
+
+void wait_call(FdState* s, IoSide side, const context* ctx, std::error_code& ec) noexcept {
+  do_io(s, side, ctx, ec, [=](int native) -> ssize_t {
+    pollfd request{native, static_cast<short>(side == IoSide::in ? POLLIN : POLLOUT), 0};
+    const int n = ::poll(&request, 1, 0);
+    return n == 0 ? -EAGAIN : or_error(n);
+  });
+}
+
+}  // namespace
+
+fd::fd(int native, std::error_code& ec) noexcept : state_(adopt(native, ec)) {}
+
+fd::fd(int native) {
+  std::error_code ec;
+  state_ = adopt(native, ec);
+  if (ec) throw std::system_error(ec, "gofer::fd");
+}
+
+fd::fd(const fd& other) noexcept : state_(other.state_) {
+  if (state_ != nullptr) state_->handles.fetch_add(1, std::memory_order_relaxed);
+}
+
+fd::~fd() {
+  if (state_ == nullptr) return;
+  if (state_->handles.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  close_fd(state_);
+  delete state_;
+}
+
+int fd::native_handle() const noexcept {
+  return state_ == nullptr || state_->closed.load(std::memory_order_acquire) ? -1 : state_->native;
+}
+
+void fd::close() const noexcept {
+  if (state_ != nullptr) close_fd(state_);
+}
+
+void fd::set_deadlines(bool reads, bool writes, std::int64_t deadline_ns) const {
+  const std::error_code ec = control_fd(state_, [&](int) {
+    if (state_->poll == nullptr) return EOPNOTSUPP;
+    if (reads) poll_set_deadline(state_->poll->in, deadline_ns);
+    if (writes) poll_set_deadline(state_->poll->out, deadline_ns);
+    return 0;
+  });
+  if (ec) throw std::system_error(ec, "gofer::fd: deadline");
+}
+
+// The four forms of each call.
+
+namespace {
+
+void check(const std::error_code& ec, const char* what) {
+  if (ec) throw std::system_error(ec, what);
+}
+
+}  // namespace
+
+std::size_t fd::read(buffer to) const {
+  std::error_code ec;
+  const size_t n = read_call(state_, nullptr, {&to, 1}, ec);
+  check(ec, "gofer::fd::read");
+  return n;
+}
+std::size_t fd::read(buffer to, std::error_code& ec) const noexcept {
+  return read_call(state_, nullptr, {&to, 1}, ec);
+}
+std::size_t fd::read(const context& ctx, buffer to) const {
+  std::error_code ec;
+  const size_t n = read_call(state_, &ctx, {&to, 1}, ec);
+  check(ec, "gofer::fd::read");
+  return n;
+}
+std::size_t fd::read(const context& ctx, buffer to, std::error_code& ec) const noexcept {
+  return read_call(state_, &ctx, {&to, 1}, ec);
+}
+
+std::size_t fd::read_full(buffer to) const {
+  std::error_code ec;
+  const size_t n = read_full_call(state_, nullptr, to, ec);
+  check(ec, "gofer::fd::read_full");
+  return n;
+}
+std::size_t fd::read_full(buffer to, std::error_code& ec) const noexcept {
+  return read_full_call(state_, nullptr, to, ec);
+}
+std::size_t fd::read_full(const context& ctx, buffer to) const {
+  std::error_code ec;
+  const size_t n = read_full_call(state_, &ctx, to, ec);
+  check(ec, "gofer::fd::read_full");
+  return n;
+}
+std::size_t fd::read_full(const context& ctx, buffer to, std::error_code& ec) const noexcept {
+  return read_full_call(state_, &ctx, to, ec);
+}
+
+std::size_t fd::write(const_buffer from) const {
+  std::error_code ec;
+  const size_t n = write_call(state_, nullptr, {&from, 1}, ec);
+  check(ec, "gofer::fd::write");
+  return n;
+}
+std::size_t fd::write(const_buffer from, std::error_code& ec) const noexcept {
+  return write_call(state_, nullptr, {&from, 1}, ec);
+}
+std::size_t fd::write(const context& ctx, const_buffer from) const {
+  std::error_code ec;
+  const size_t n = write_call(state_, &ctx, {&from, 1}, ec);
+  check(ec, "gofer::fd::write");
+  return n;
+}
+std::size_t fd::write(const context& ctx, const_buffer from, std::error_code& ec) const noexcept {
+  return write_call(state_, &ctx, {&from, 1}, ec);
+}
+
+std::size_t fd::write_all(const_buffer from) const {
+  std::error_code ec;
+  const size_t n = write_all_call(state_, nullptr, from, ec);
+  check(ec, "gofer::fd::write_all");
+  return n;
+}
+std::size_t fd::write_all(const_buffer from, std::error_code& ec) const noexcept {
+  return write_all_call(state_, nullptr, from, ec);
+}
+std::size_t fd::write_all(const context& ctx, const_buffer from) const {
+  std::error_code ec;
+  const size_t n = write_all_call(state_, &ctx, from, ec);
+  check(ec, "gofer::fd::write_all");
+  return n;
+}
+std::size_t fd::write_all(const context& ctx, const_buffer from,
+                          std::error_code& ec) const noexcept {
+  return write_all_call(state_, &ctx, from, ec);
+}
+
+std::size_t fd::readv(std::span<const buffer> to) const {
+  std::error_code ec;
+  const size_t n = read_call(state_, nullptr, to, ec);
+  check(ec, "gofer::fd::readv");
+  return n;
+}
+std::size_t fd::readv(std::span<const buffer> to, std::error_code& ec) const noexcept {
+  return read_call(state_, nullptr, to, ec);
+}
+std::size_t fd::readv(const context& ctx, std::span<const buffer> to) const {
+  std::error_code ec;
+  const size_t n = read_call(state_, &ctx, to, ec);
+  check(ec, "gofer::fd::readv");
+  return n;
+}
+std::size_t fd::readv(const context& ctx, std::span<const buffer> to,
+                      std::error_code& ec) const noexcept {
+  return read_call(state_, &ctx, to, ec);
+}
+
+std::size_t fd::writev(std::span<const const_buffer> from) const {
+  std::error_code ec;
+  const size_t n = write_call(state_, nullptr, from, ec);
+  check(ec, "gofer::fd::writev");
+  return n;
+}
+std::size_t fd::writev(std::span<const const_buffer> from, std::error_code& ec) const noexcept {
+  return write_call(state_, nullptr, from, ec);
+}
+std::size_t fd::writev(const context& ctx, std::span<const const_buffer> from) const {
+  std::error_code ec;
+  const size_t n = write_call(state_, &ctx, from, ec);
+  check(ec, "gofer::fd::writev");
+  return n;
+}
+std::size_t fd::writev(const context& ctx, std::span<const const_buffer> from,
+                       std::error_code& ec) const noexcept {
+  return write_call(state_, &ctx, from, ec);
+}
+
+void fd::wait_readable() const {
+  std::error_code ec;
+  wait_call(state_, IoSide::in, nullptr, ec);
+  check(ec, "gofer::fd::wait_readable");
+}
+void fd::wait_readable(std::error_code& ec) const noexcept {
+  wait_call(state_, IoSide::in, nullptr, ec);
+}
+void fd::wait_readable(const context& ctx) const {
+  std::error_code ec;
+  wait_call(state_, IoSide::in, &ctx, ec);
+  check(ec, "gofer::fd::wait_readable");
+}
+void fd::wait_readable(const context& ctx, std::error_code& ec) const noexcept {
+  wait_call(state_, IoSide::in, &ctx, ec);
+}
+
+void fd::wait_writable() const {
+  std::error_code ec;
+  wait_call(state_, IoSide::out, nullptr, ec);
+  check(ec, "gofer::fd::wait_writable");
+}
+void fd::wait_writable(std::error_code& ec) const noexcept {
+  wait_call(state_, IoSide::out, nullptr, ec);
+}
+void fd::wait_writable(const context& ctx) const {
+  std::error_code ec;
+  wait_call(state_, IoSide::out, &ctx, ec);
+  check(ec, "gofer::fd::wait_writable");
+}
+void fd::wait_writable(const context& ctx, std::error_code& ec) const noexcept {
+  wait_call(state_, IoSide::out, &ctx, ec);
+}
+
+}  // namespace gofer

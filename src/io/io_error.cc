@@ -1,0 +1,33 @@
+#include <gofer/io_error.h>
+
+#include <string>
+
+namespace gofer {
+namespace {
+
+class IoCategory : public std::error_category {
+ public:
+  const char* name() const noexcept override { return "gofer.io"; }
+  std::string message(int value) const override {
+    switch (static_cast<io_errc>(value)) {
+      case io_errc::closed:
+        return "use of closed descriptor";
+      case io_errc::unexpected_end:
+        return "unexpected end of input";
+    }
+    return "unknown error";
+  }
+  std::error_condition default_error_condition(int value) const noexcept override {
+    if (static_cast<io_errc>(value) == io_errc::closed) return std::errc::bad_file_descriptor;
+    return {value, *this};
+  }
+};
+
+}  // namespace
+
+const std::error_category& io_category() noexcept {
+  static const IoCategory category;
+  return category;
+}
+
+}  // namespace gofer

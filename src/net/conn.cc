@@ -1,0 +1,100 @@
+#include <gofer/net.h>
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
+#include "net/access.h"
+
+namespace gofer::net {
+
+using namespace internal;
+
+void check(const std::error_code& ec, const char* call, std::string_view argument) {
+  if (!ec) return;
+  std::string what = "gofer::net::";
+  what += call;
+  if (!argument.empty()) what.append(" ").append(argument);
+  throw std::system_error(ec, what);
+}
+
+address name_of(FdState* state, NameFn name, std::error_code& ec) noexcept {
+  sockaddr_storage storage;
+  socklen_t size = sizeof storage;
+  auto* at = reinterpret_cast<sockaddr*>(&storage);
+  ec = control_fd(state,
+                  [&](int native) { return name(native, at, &size) == 0 ? 0 : last_error(); });
+  return ec ? address() : address(at, size);
+}
+
+address conn::local_address(std::error_code& ec) const noexcept {
+  return name_of(state(), getsockname, ec);
+}
+
+address conn::local_address() const {
+  std::error_code ec;
+  const address a = local_address(ec);
+  check(ec, "conn::local_address");
+  return a;
+}
+
+address conn::remote_address(std::error_code& ec) const noexcept {
+  return name_of(state(), getpeername, ec);
+}
+
+address conn::remote_address() const {
+  std::error_code ec;
+  const address a = remote_address(ec);
+  check(ec, "conn::remote_address");
+  return a;
+}
+
+void conn::shutdown_write(std::error_code& ec) const noexcept {
+  ec = control_fd(state(),
+                  [](int native) { return ::shutdown(native, SHUT_WR) == 0 ? 0 : last_error(); });
+}
+
+void conn::shutdown_write() const {
+  std::error_code ec;
+  shutdown_write(ec);
+  check(ec, "conn::shutdown_write");
+}
+
+void conn::shutdown_read(std::error_code& ec) const noexcept {
+  ec = control_fd(state(),
+                  [](int native) { return ::shutdown(native, SHUT_RD) == 0 ? 0 : last_error(); });
+}
+
+void conn::shutdown_read() const {
+  std::error_code ec;
+  shutdown_read(ec);
+  check(ec, "conn::shutdown_read");
+}
+
+namespace {
+
+int set_option(int native, int level, int name, int value) {
+  return setsockopt(native, level, name, &value, sizeof value) == 0 ? 0 : last_error();
+}
+
+}  // namespace
+
+void conn::set_no_delay(bool on) const {
+  check(control_fd(state(),
+                   [=](int native) { return set_option(native, IPPROTO_TCP, TCP_NODELAY, on); }),
+        "conn::set_no_delay");
+}
+
+void conn::set_keep_alive(std::chrono::seconds idle) const {
+  const auto seconds = static_cast<int>(idle.count());
+  check(control_fd(state(),
+                   [=](int native) {
+                     if (seconds <= 0) return set_option(native, SOL_SOCKET, SO_KEEPALIVE, 0);
+                     int error = set_option(native, IPPROTO_TCP, TCP_KEEPIDLE, seconds);
+                     if (error == 0)
+                       error = set_option(native, IPPROTO_TCP, TCP_KEEPINTVL, seconds);
+                     return error != 0 ? error : set_option(native, SOL_SOCKET, SO_KEEPALIVE, 1);
+                   }),
+        "conn::set_keep_alive");
+}
+
+}  // namespace gofer::net

@@ -1,0 +1,268 @@
+// Ms without a P: how they sleep, what they watch while they do, and how they are woken.
+//
+// Of the Ms that sleep, two have a task. The sleeper, the last one to have gone idle, wakes for the
+// earliest timer. The poller sleeps in the netpoller instead of on its note, and wakes when a
+// descriptor is ready; often both are the same M. Who has something to do takes an idle P for it.
+// While no P is idle nobody sleeps in the netpoller: each packet would wake it, and it could do
+// nothing but queue a goroutine behind those that run; the Ps poll by themselves when they run out
+// of work, and sysmon does when they do not.
+//
+// One poller at a time, since what ends its sleep is an event that wakes anyone who sleeps there.
+// Who wakes an M says so in its note and then looks whether it polls; the M says that it polls and
+// then looks at its note (seq_cst on both sides), so one of them sees the other.
+#include "os/thread.h"
+#include "runtime/netpoll.h"
+#include "runtime/panic.h"
+#include "runtime/queues.h"
+#include "runtime/sched.h"
+
+namespace gofer::internal {
+namespace {
+
+// The functions with "locked" in their names need the scheduler's lock.
+
+// m shall sleep until then for all timers. The second look is for those that are started between
+// the first one and the moment at which others can see how long m sleeps.
+int64_t become_sleeper_locked(M* m) {
+  sched.sleeper = m;
+  int64_t earliest = earliest_timer_ns();
+  for (;;) {
+    sched.sleep_until_ns.store(earliest, seq_cst);
+    const int64_t again = earliest_timer_ns();
+    if (again >= earliest) return earliest;
+    earliest = again;
+  }
+}
+
+bool become_poller_locked(M* m) {
+  if (!sched.has_poller.load(relaxed) || sched.poller.load(relaxed) != nullptr) return false;
+  if (sched.idle_p_count.load(relaxed) == 0) return false;
+  sched.poller.store(m, relaxed);
+  return true;
+}
+
+// A P for timers that are due, if one is idle.
+P* take_idle_p_for_timers_locked(int64_t earliest) {
+  if (earliest == no_timer || os::now_ns() < earliest) return nullptr;
+  P* p = take_idle_p();
+  // All Ps are busy and will come to it. Who starts a timer from now on may wake the sleeper again.
+  if (p == nullptr) sched.sleep_until_ns.store(no_timer, seq_cst);
+  return p;
+}
+
+bool all_idle_locked() { return sched.idle_m_count + sched.idle_locked_ms == sched.ms; }
+
+// The poller m sleeps. True if it was told something; the goroutines that can go on are in `ready`.
+bool sleep_polling(M* m, int64_t timeout_ns, GQueue& ready) {
+  m->polls.store(true, seq_cst);
+  bool told = m->note.take();
+  if (!told) netpoll(timeout_ns, ready);
+  m->polls.store(false, relaxed);
+  sched.poller.store(nullptr, release);
+  if (!told) told = m->note.take();
+  return told;
+}
+
+// Whom m, which is idle, has found in the netpoller goes to a P for m. False: none is idle, all of
+// them run something else, and the goroutines are the first to come.
+bool take_p_for(M* m, GQueue& ready) {
+  sched.lock.lock();
+  P* p = nullptr;
+  if (m->on_idle_list) {
+    p = take_idle_p();
+    if (p == nullptr) {
+      put_urgent_locked(ready);
+      sched.lock.unlock();
+      wake_p();
+      return false;
+    }
+    remove_idle_m_locked(m);
+  }
+  sched.lock.unlock();
+  if (p != nullptr) {
+    acquire_p(m, p);
+  } else {
+    while (m->next_p.load(acquire) == nullptr) m->note.wait(-1);  // somebody is giving it one
+    take_given_p(m);
+  }
+  put_local(m->p, ready);
+  return true;
+}
+
+}  // namespace
+
+// Neither the sleeper nor the poller, if there is another: their part would have to go to somebody
+// else.
+M* take_idle_m_locked() {
+  M* chosen = nullptr;
+  for (M* m = sched.idle_ms; m != nullptr; m = m->link) {
+    const bool polls = m == sched.poller.load(relaxed);
+    const bool sleeps = m == sched.sleeper;
+    if (!polls && !sleeps) {
+      chosen = m;
+      break;
+    }
+    if (chosen == nullptr || chosen == sched.sleeper) chosen = m;
+  }
+  if (chosen != nullptr) remove_idle_m_locked(chosen);
+  return chosen;
+}
+
+void put_idle_m_locked(M* m) {
+  m->on_idle_list = true;
+  m->back_link = nullptr;
+  m->link = sched.idle_ms;
+  if (m->link != nullptr) m->link->back_link = m;
+  sched.idle_ms = m;
+  ++sched.idle_m_count;
+}
+
+void remove_idle_m_locked(M* m) {
+  m->on_idle_list = false;
+  if (sched.sleeper == m) {
+    sched.sleeper = nullptr;
+    sched.sleep_until_ns.store(no_timer, seq_cst);
+  }
+  if (m->back_link != nullptr) {
+    m->back_link->link = m->link;
+  } else {
+    sched.idle_ms = m->link;
+  }
+  if (m->link != nullptr) m->link->back_link = m->back_link;
+  --sched.idle_m_count;
+}
+
+bool should_watch_locked() { return sched.runs.load(relaxed) != 0 && all_idle_locked(); }
+
+P* take_idle_p_with_work_locked() {
+  for (P* p = sched.idle_ps; p != nullptr; p = p->link) {
+    if (global_count_locked() == 0 && p->queue.empty()) continue;
+    while (sched.idle_ps != p) {  // to the front, by turning the list
+      P* first = take_idle_p();
+      P* last = p;
+      while (last->link != nullptr) last = last->link;
+      last->link = first;
+      sched.idle_p_count.fetch_add(1, seq_cst);
+    }
+    return take_idle_p();
+  }
+  return nullptr;
+}
+
+void wake_m(M* m) {
+  m->note.signal();
+  if (m->polls.load(seq_cst)) netpoll_break();
+}
+
+void give_p(M* m, P* p, bool spinning) {
+  m->spinning = spinning;
+  m->next_p.store(p, release);
+}
+
+void take_given_p(M* m) {
+  acquire_p(m, m->next_p.load(acquire));
+  m->next_p.store(nullptr, relaxed);
+}
+
+bool sleep_idle(M* m, const IdleTask& first_task) {
+  IdleTask task = first_task;
+  const int64_t start = os::now_ns();
+  int64_t look_at = start + first_deadlock_look_ns;
+  int64_t look_ns = first_deadlock_look_ns;
+  bool scavenged = false;
+  for (int64_t now = start;; now = os::now_ns()) {
+    int64_t wake_at = scavenged ? no_timer : start + sched.idle_ns;
+    if (task.watch && look_at < wake_at) wake_at = look_at;
+    if (task.earliest_ns < wake_at) wake_at = task.earliest_ns;
+    const int64_t timeout = wake_at == no_timer ? -1 : wake_at > now ? wake_at - now : 0;
+    GQueue ready;
+    const bool told = task.poll ? sleep_polling(m, timeout, ready) : m->note.wait(timeout);
+    if (ready.front() != nullptr && take_p_for(m, ready)) return true;
+    if (told && m->next_p.load(acquire) != nullptr) break;
+    now = os::now_ns();
+    if (!scavenged && now - start >= sched.idle_ns) {
+      scavenged = true;
+      collect_idle_stacks();
+      trim_stacks();
+    }
+    {
+      LockGuard guard(sched.lock);
+      task = IdleTask();
+      if (!m->on_idle_list) continue;  // somebody is about to give it a P
+      if (sched.sleeper == m) task.earliest_ns = become_sleeper_locked(m);
+      if (P* p = take_idle_p_for_timers_locked(task.earliest_ns); p != nullptr) {
+        remove_idle_m_locked(m);
+        acquire_p(m, p);
+        return true;
+      }
+      if (task.earliest_ns <= now) task.earliest_ns = no_timer;
+      task.poll = become_poller_locked(m);
+      if (scavenged && !task.poll && sched.sleeper != m && sched.idle_m_count > idle_ms_reserve) {
+        remove_idle_m_locked(m);
+        return false;
+      }
+      task.watch = should_watch_locked();
+    }
+    if (task.watch && now >= look_at) {
+      check_deadlock();
+      look_ns = next_deadlock_look(look_ns);
+      look_at = now + look_ns;
+    }
+  }
+  take_given_p(m);
+  return true;
+}
+
+bool stop_m(M* m) {
+  sched.lock.lock();
+  if (m->birth == Birth::as_reserve) {
+    m->birth = Birth::with_p;
+    --sched.reserve_coming;
+  }
+  // Who could not start a thread has left its P idle and its work in the queue, perhaps after m
+  // looked there for the last time.
+  if (global_count_locked() != 0 || sched.no_thread_until_ns.load(relaxed) != 0) {
+    if (P* p = take_idle_p_with_work_locked(); p != nullptr) {
+      sched.lock.unlock();
+      acquire_p(m, p);
+      return true;
+    }
+  }
+  put_idle_m_locked(m);
+  IdleTask task;
+  task.earliest_ns = become_sleeper_locked(m);
+  if (P* p = take_idle_p_for_timers_locked(task.earliest_ns); p != nullptr) {
+    remove_idle_m_locked(m);
+    sched.lock.unlock();
+    acquire_p(m, p);
+    run_all_timers(m);
+    return true;
+  }
+  task.poll = become_poller_locked(m);
+  task.watch = should_watch_locked();
+  sched.lock.unlock();
+  if (!sleep_idle(m, task)) return false;
+  run_all_timers(m);
+  return true;
+}
+
+void wake_sleeper(int64_t when_ns) {
+  // Without an idle P the sleeper could do nothing. Who makes one idle looks at the timers then.
+  if (sched.idle_p_count.load(seq_cst) == 0) return;
+  M* sleeper;
+  {
+    LockGuard guard(sched.lock);
+    sleeper = sched.sleeper;
+    if (sleeper != nullptr && when_ns < sched.sleep_until_ns.load(relaxed)) wake_m(sleeper);
+  }
+  if (sleeper == nullptr) wake_p();
+}
+
+void want_poller() {
+  LockGuard guard(sched.lock);
+  if (sched.poller.load(relaxed) != nullptr || sched.idle_ms == nullptr) return;
+  if (sched.idle_p_count.load(relaxed) == 0) return;
+  wake_m(sched.idle_ms);
+}
+
+}  // namespace gofer::internal
