@@ -71,7 +71,7 @@ bool take_p_for(M* m, GQueue& ready) {
   if (m->on_idle_list) {
     p = take_idle_p();
     if (p == nullptr) {
-      put_urgent_locked(ready);
+      put_global_locked(ready, true);
       sched.lock.unlock();
       wake_p();
       return false;

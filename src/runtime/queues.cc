@@ -1,6 +1,8 @@
 // The global run queue, and the moves between it and the local ones.
 #include "runtime/queues.h"
 
+#include "os/thread.h"
+
 namespace gofer::internal {
 namespace {
 
@@ -11,14 +13,24 @@ void publish_queue_size() {
   sched.queue_size.store(static_cast<uint32_t>(global_count_locked()), relaxed);
 }
 
-G* pop_global() {
-  G* g = sched.urgent.pop_front();
-  return g != nullptr ? g : sched.queue.pop_front();
+// The urgent go first, but not for ever: the others get a turn after so long.
+constexpr int64_t longest_urgency_ns = 10'000'000;
+
+GQueue& next_queue() {
+  if (sched.queue.front() == nullptr) {
+    sched.urgent_since_ns = 0;
+    return sched.urgent;
+  }
+  if (sched.urgent.front() == nullptr) return sched.queue;
+  const int64_t now = os::now_ns();
+  if (sched.urgent_since_ns == 0) sched.urgent_since_ns = now;
+  return now - sched.urgent_since_ns < longest_urgency_ns ? sched.urgent : sched.queue;
 }
 
-G* front_of_global() {
-  G* g = sched.urgent.front();
-  return g != nullptr ? g : sched.queue.front();
+G* pop_global() {
+  GQueue& queue = next_queue();
+  if (&queue == &sched.queue) sched.urgent_since_ns = 0;
+  return queue.pop_front();
 }
 
 }  // namespace
@@ -65,11 +77,11 @@ void put_global_front_locked(G* g) {
   publish_queue_size();
 }
 
-void put_urgent_locked(GQueue& list) {
+void put_global_locked(GQueue& list, bool urgent) {
   for (G* g = list.front(); g != nullptr; g = g->link) {
     set_status(g, GStatus::waiting, GStatus::runnable);
   }
-  sched.urgent.append(list);
+  (urgent ? sched.urgent : sched.queue).append(list);
   publish_queue_size();
 }
 
@@ -94,7 +106,7 @@ G* take_global(P* p, uint32_t max) {
   G* first = pop_global();
   for (uint32_t i = 1; i < n; ++i) {
     // A locked one is best left where every P finds it: it must go to its own thread from there.
-    if (front_of_global()->locked()) break;
+    if (next_queue().front()->locked()) break;
     G* g = pop_global();
     __builtin_prefetch(g->closure);  // it runs soon, and may have waited in memory for long
     p->queue.put(g);
@@ -110,7 +122,7 @@ G* take_global_if(bool (*wanted)(G* g)) {
   return g;
 }
 
-G* next_global_locked() { return front_of_global(); }
+G* next_global_locked() { return next_queue().front(); }
 
 void drain_local_locked(P* p) {
   bool inherits;

@@ -112,8 +112,9 @@ struct Sched {
   Lock lock{LockRank::sched};
 
   // Under the lock; atomics may be read without it.
-  GQueue urgent;  // before all others: woken by sysmon because every P was busy
+  GQueue urgent;  // before the others: woken while every P was busy
   GQueue queue;
+  int64_t urgent_since_ns = 0;  // those in `queue` wait for the urgent; 0: they do not
   atomic<uint32_t> urgent_size{0};
   atomic<uint32_t> queue_size{0};  // of both
   GQueue stack_waiters;            // goroutines that could not get a stack for their first run
@@ -199,8 +200,8 @@ void make_thread_urgent();
 /// Needs the lock. A batch from the global queue: one is returned, the others go to p. max 0: a
 /// fair share.
 G* take_global(P* p, uint32_t max);
-/// Goroutines that wait become runnable, before all others.
-void put_urgent_locked(GQueue& list);
+/// Goroutines that wait become runnable; urgent: before the others.
+void put_global_locked(GQueue& list, bool urgent);
 /// Goroutines in the global queue, and the first of them. Need the lock.
 size_t global_count_locked();
 G* next_global_locked();

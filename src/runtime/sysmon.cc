@@ -8,8 +8,8 @@
 //     take turns in long slices, and short ones do not wait for them.
 //   - When a timer is due and every P is busy, sysmon runs the timer itself, and preempts the
 //     goroutine that has run longest, if that is 1 ms at least. What was woken runs first.
-//   - When nobody asks the netpoller, because every P is busy, sysmon does, every 1 ms, and the
-//     same happens for who waited for a descriptor.
+//   - When nobody asks the netpoller, because every P runs one goroutine for long, sysmon does,
+//     every 1 ms, and the same happens for who waited for a descriptor.
 //
 // Whether a thread sleeps, the kernel tells through /proc (6 us), and its clock of processor time
 // tells first whether it is worth asking (0.4 us).
@@ -60,11 +60,13 @@ struct Watched {
   int64_t cpu_ns = 0;      // of the M's thread, at...
   int64_t cpu_at_ns = 0;   // ...this time; 0: not read yet
   int64_t asked_ns = 0;    // the last preemption asked for
+  bool was_paused = false;
 };
 
 constinit Note told;
 Watched watched[max_procs];
-uint64_t polls_seen = 0;  // visits to the netpoller until the last round
+uint64_t polls_seen = 0;  // visits to the netpoller until the last round...
+int64_t polled_ns = 0;    // ...and when the last one was seen
 uint32_t next_lost = 1;   // the M to begin with when those without a P are looked at
 
 bool queue_waits(P* p) { return p->queue.size() != 0 || p->queue.has_next(); }
@@ -149,10 +151,10 @@ class Round {
 
   void run() {
     if (no_idle_p()) run_late_timers();
-    poll_network();
     if (pressed_) want_idle_ms(1, waiting_ > tied());  // it may well be needed in the next round
     const int procs = sched.procs.load(acquire);
     for (int i = 0; i < procs; ++i) look_at(sched.all_ps[i].load(acquire), watched[i]);
+    poll_network();
     serve_urgent();
     look_at_lost();
   }
@@ -171,26 +173,46 @@ class Round {
     waiting_ = count_waiting();
   }
 
-  // Only if nobody did since the last round.
+  // Every P has run the same goroutine for long enough to be interrupted. If not, but those are
+  // known to compute for long, it is worth a look when they have.
+  bool hogged() {
+    const int procs = sched.procs.load(acquire);
+    int64_t resumed = 0;
+    bool known = true;
+    for (int i = 0; i < procs; ++i) {
+      if (!still_held(i)) return false;
+      if (watched[i].resumed_ns > resumed) resumed = watched[i].resumed_ns;
+      known = known && watched[i].was_paused;
+    }
+    if (now_ - resumed >= wake_preempt_ns) return true;
+    if (known) look_again_at(resumed + wake_preempt_ns);
+    return false;
+  }
+
+  // If nobody else does.
   void poll_network() {
     if (!polled_by_nobody()) return;
     const uint64_t polls = sched.polls.load(relaxed);
     if (polls != polls_seen) {
       polls_seen = polls;
+      polled_ns = now_;
       return;
     }
     if (!no_idle_p()) {
       want_poller();
       return;
     }
-    look_again_at(now_ + pressed_ns);
+    const bool is_hogged = hogged();
+    if (is_hogged) look_again_at(now_ + pressed_ns);
+    if (!is_hogged && now_ - polled_ns < slowest_ns) return;
     GQueue ready;
     netpoll(0, ready);
     polls_seen = sched.polls.load(relaxed);
+    polled_ns = now_;
     if (ready.front() == nullptr) return;
     {
       LockGuard guard(sched.lock);
-      put_urgent_locked(ready);
+      put_global_locked(ready, is_hogged);
     }
     wake_p();
     waiting_ = count_waiting();
@@ -206,6 +228,7 @@ class Round {
       if (p->slice_tick.load(acquire) == tick) {
         w.since_ns = p->slice_start_ns.load(relaxed);
         w.resumed_ns = p->resumed_ns.load(relaxed);
+        w.was_paused = true;
       }
     }
     M* m = owner_of(word);

@@ -248,10 +248,29 @@ void on_user_siginfo(int, siginfo_t* info, void*) {
   if (info->si_pid == getpid()) ++user_signals;
 }
 
+void wait_for_signal(int before) {
+  require(wait_until([=] { return user_signals > before; }, 10s), "the user's handler was called");
+}
+
+// To one thread: the kernel merges it with one of the runtime's that has not arrived there yet.
 void send_to(int tid) {
   const int before = user_signals;
-  gofer::internal::os::raw_syscall(SYS_tgkill, getpid(), tid, SIGURG);
-  require(wait_until([=] { return user_signals > before; }, 10s), "the user's handler was called");
+  require(wait_until(
+              [=] {
+                gofer::internal::os::raw_syscall(SYS_tgkill, getpid(), tid, SIGURG);
+                return user_signals > before;
+              },
+              10s),
+          "the user's handler was called");
+}
+
+// To the process, as the kernel itself sends it: none is lost.
+void send_to_process() {
+  for (int i = 0; i < 200; ++i) {
+    const int before = user_signals;
+    require(kill(getpid(), SIGURG) == 0, "kill");
+    wait_for_signal(before);
+  }
 }
 
 void check_user_signals() {
@@ -269,6 +288,7 @@ void check_user_signals() {
     });
     require(wait_until([&] { return tid != 0; }), "the goroutine runs");
     send_to(tid);
+    send_to_process();
     std::thread sleeper([&] {
       tid = gofer::internal::os::thread_id();
       while (!stop) usleep(1000);
