@@ -1,0 +1,40 @@
+// A TCP proxy: every connection is joined to another one, to a fixed address, until both sides have
+// said all they wanted to.
+//
+//   proxy 127.0.0.1:7001 example.org:80
+#include <chrono>
+#include <cstdio>
+
+#include "serve.h"
+
+using namespace std::chrono_literals;
+
+namespace {
+
+// One direction: until `from` has no more to say, which is then passed on.
+void copy(const gofer::net::conn& from, const gofer::net::conn& to) {
+  char bytes[32 * 1024];
+  while (const std::size_t n = from.read(bytes)) to.write_all({bytes, n});
+  to.shutdown_write();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::fprintf(stderr, "usage: proxy LISTEN-ADDRESS TARGET-ADDRESS\n");
+    return 2;
+  }
+  const std::string target = argv[2];
+  return serve::serve(serve::end_signals(), argv[1], [&](gofer::net::conn client) {
+    const gofer::net::conn server = gofer::net::dial(target, 10s);
+    gofer::task_group directions;  // the first error ends both
+    const auto cut = gofer::after_func(directions.ctx(), [=] {
+      client.close();
+      server.close();
+    });
+    directions.go([=] { copy(client, server); });
+    directions.go([=] { copy(server, client); });
+    directions.wait();
+  });
+}
