@@ -14,12 +14,6 @@
 #include <thread>
 
 namespace bench {
-namespace {
-
-struct memory {
-  long resident_bytes;
-  long page_table_bytes;
-};
 
 memory read_memory() {
   memory found{-1, -1};
@@ -35,6 +29,8 @@ memory read_memory() {
   check(found.resident_bytes >= 0 && found.page_table_bytes >= 0, "no VmRSS or VmPTE");
   return found;
 }
+
+namespace {
 
 void park(const job& j, const std::string& name) {
   using namespace std::chrono_literals;

@@ -94,6 +94,13 @@ ROWS = [
     Row("wait_beside_blocked", "wait_beside_blocked", {1: None}),
     Row("wait_beside_computing", "wait_beside_computing", {1: None}),
     Row("spinners_16", "spinners_16", {2: None}),
+    # an echo server; the client is the same, in a process of its own
+    Row("echo_1", "echo_1", {1: 1.1, 2: 1.1}, more_is_better=True),
+    Row("echo_100", "echo_100", {1: 1.3, 2: 1.3}, more_is_better=True),
+    Row("echo_1000", "echo_1000", {1: 1.3, 2: 1.3}, more_is_better=True),
+    Row("echo_beside_4_p99", "echo_beside_4", {2: 0.08}),
+    Row("echo_beside_4", "echo_beside_4", {2: None}, more_is_better=True),
+    Row("idle_connections", "idle_connections", {2: None}, tie=MEMORY_TIE),
     # parked goroutines, each
     Row("parked_100k_rss", "parked_100k", {2: None}),
     Row("parked_100k_pte", "parked_100k", {2: None}),
@@ -194,7 +201,8 @@ class Side:
             debug: str | None = None) -> dict[str, tuple[float, str]]:
         """Runs a workload in a fresh process: its figures and units by name."""
         command = [str(self.program), workload] + (["-n", str(n)] if n else [])
-        env = dict(os.environ, GOMAXPROCS=str(procs))
+        env = dict(os.environ, GOMAXPROCS=str(procs),
+                   ECHO_CLIENT=str(self.program.parent / "echo_client"))
         if debug:
             env["GOFER_DEBUG"] = debug
         what = f"{self.name}: {workload} P={procs}" + (f" GOFER_DEBUG={debug}" if debug else "")

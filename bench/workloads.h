@@ -57,6 +57,13 @@ class stopwatch {
 
 inline constexpr double ns_per_ms = 1e6;
 
+/// What this process has of the machine's memory.
+struct memory {
+  long resident_bytes;
+  long page_table_bytes;
+};
+memory read_memory();
+
 /// fib(n), plainly: what the workloads must come to, and how many they start for it.
 long fib_value(long n);
 /// How many left branches fib(n) has: one for every call with n >= 2.
