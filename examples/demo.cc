@@ -4,11 +4,13 @@
 //   2. a parallel computation, and what each processor did for it
 //   3. channels: a sieve of goroutines, a ping-pong, a select over four, ten thousand sleepers
 //   4. a goroutine that never stops, and a hundred that block their threads, on one processor
-//   5. one workload under four thread models: N:1, GM, GMP, 1:1
+//   5. two thousand connections through an echo server in this very process
+//   6. one workload under four thread models: N:1, GM, GMP, 1:1
 //
-// The models of chapter 5 are chosen by the environment, so each runs in a child of its own: the
+// The models of chapter 6 are chosen by the environment, so each runs in a child of its own: the
 // program starts itself with the name of a workload as its argument.
 #include <gofer/gofer.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +19,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <numeric>
 #include <string>
 #include <thread>
@@ -219,6 +222,73 @@ void nobody_stops_the_others() {
 
 // --- 5
 
+// Both ends of each connection need a descriptor.
+int connections_possible(int wanted) {
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+  const auto most = static_cast<int>(std::min<rlim_t>(files.rlim_max, 1 << 20));
+  return std::min(wanted, (most - 100) / 2);
+}
+
+int threads_of_this_process() {
+  std::FILE* status = std::fopen("/proc/self/status", "r");
+  char line[256];
+  int threads = 0;
+  while (status != nullptr && std::fgets(line, sizeof line, status) != nullptr) {
+    if (std::sscanf(line, "Threads: %d", &threads) == 1) break;
+  }
+  if (status != nullptr) std::fclose(status);
+  return threads;
+}
+
+void connections() {
+  const int n = connections_possible(2000);
+  constexpr int messages = 20;
+  chapter("5. The network: every connection has a goroutine, none has a thread");
+  const gofer::net::listener server = gofer::net::listen("127.0.0.1:0");
+  const std::string address = server.local_address().to_string();
+  gofer::go([server] {
+    std::error_code ec;
+    for (gofer::net::conn c = server.accept(ec); !ec; c = server.accept(ec)) {
+      gofer::go([c] {
+        char bytes[64];
+        while (const std::size_t size = c.read(bytes)) c.write_all({bytes, size});
+      });
+    }
+  });
+
+  auto start = clock::now();
+  std::vector<gofer::net::conn> clients(static_cast<std::size_t>(n));
+  gofer::wait_group all;
+  for (auto& c : clients) {
+    all.go([&] { c = gofer::net::dial(address); });
+  }
+  all.wait();
+  std::printf("   %d connections to %s opened in %.0f ms\n", n, address.c_str(), ms_since(start));
+
+  start = clock::now();
+  std::atomic<int> answered{0};
+  for (const auto& c : clients) {
+    all.go([&] {
+      char there[64] = "hello";
+      char back[64];
+      for (int i = 0; i < messages; ++i) {
+        c.write_all(there);
+        c.read_full(back);
+        if (std::memcmp(there, back, sizeof there) == 0) ++answered;
+      }
+    });
+  }
+  all.wait();
+  const double ms = ms_since(start);
+  std::printf("   %d echoes in %.0f ms: %.0f a second, client and server in this one process\n",
+              answered.load(), ms, answered / ms * 1000);
+  std::printf("   threads of the process meanwhile: %d\n", threads_of_this_process());
+  server.close();
+}
+
 int fib(int n) {
   if (n < 2) return n;
   int left = 0;
@@ -296,7 +366,7 @@ void print_cell(double ns) {
 }
 
 void thread_models() {
-  chapter("5. Thread models: what one goroutine (or thread) costs");
+  chapter("6. Thread models: what one goroutine (or thread) costs");
   std::printf("   %-40s %14s %14s\n", "", "spawn and join", "fork-join tree");
   struct Row {
     const char* name;
@@ -340,6 +410,7 @@ int main(int argc, char** argv) {
     channels();
   });
   nobody_stops_the_others();
+  gofer::run(connections);
   thread_models();
   std::printf("\nDone. Now read README.md, and write your own.\n");
   return 0;

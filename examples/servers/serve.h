@@ -25,8 +25,8 @@ inline int end_signals() {
 }
 
 /// Listens at `address`, says where on stdout, and calls handle(connection) in a goroutine of its
-/// own for each one that comes, until end_signals is readable. Then those that are open are closed, and it
-/// returns when the last of their goroutines has. What handle throws ends its connection.
+/// own for each one that comes, until end_signals is readable. Then those that are open are closed,
+/// and it returns when the last of their goroutines has. What handle throws ends its connection.
 inline int serve(int end_signals, const std::string& address,
                  std::function<void(gofer::net::conn)> handle) {
   return gofer::run([&] {
