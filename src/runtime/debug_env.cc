@@ -92,6 +92,8 @@ class Parser {
       parse_guard(value, env);
     } else if (key == "idlems") {
       parse_milliseconds(key, value, env->idle_ms);
+    } else if (key == "scavengems") {
+      parse_milliseconds(key, value, env->scavenge_ms);
     } else if (key == "schedtrace") {
       parse_milliseconds(key, value, env->schedtrace_ms);
     } else if (key == "scheddetail") {

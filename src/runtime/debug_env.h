@@ -1,6 +1,6 @@
 // What the environment says about the runtime, read once at the start:
 //   GOFER_DEBUG=key=value,...   model=gm|gmp, guard=madvise|mprotect|none, idlems=N,
-//                               asyncpreemptoff=0|1, schedtrace=N (ms), scheddetail=0|1,
+//                               scavengems=N, asyncpreemptoff=0|1, schedtrace=N (ms), scheddetail=0|1,
 //                               membarrier=0|1, procfs=0|1
 //   GOMAXPROCS=N                at most 4096
 //   GOFER_STACK_SIZE=N[K|M]     64K to 1024M
@@ -17,6 +17,7 @@ struct DebugEnv {
   bool model_gm = false;           ///< no local queues: everything through the global one
   Guard guard = Guard::madvise;    ///< how the ends of stacks are made to fault
   int64_t idle_ms = 5000;          ///< how long an idle thread lives
+  int64_t scavenge_ms = 120'000;   ///< between two passes of the scavenger
   bool async_preempt_off = false;  ///< no goroutine is paused by a signal
   int64_t schedtrace_ms = 0;       ///< 0: off
   bool scheddetail = false;

@@ -95,7 +95,7 @@ bool legal(GStatus from, GStatus to) {
     case waiting:
       return to == runnable || to == copystack;
     case copystack:
-      return to == waiting;
+      return to == waiting || to == runnable;
     case preempted:
       return to == runnable;
   }
@@ -165,11 +165,18 @@ const char* wait_reason_text(WaitReason reason) {
 }
 
 void check_transition(G* g, GStatus from, GStatus to) {
-  const GStatus was = g->status.exchange(to, acq_rel);
+  GStatus was = g->status.exchange(to, acq_rel);
+  // Who readies a goroutine need not know that it is being trimmed.
+  if (was == GStatus::copystack && from == GStatus::waiting) was = from;
   if (was != from || !legal(from, to)) {
     fatal_error("goroutine %lu: illegal transition %s (expected %s) -> %s", g->id, status_name(was),
                 status_name(from), status_name(to));
   }
+}
+
+bool try_status(G* g, GStatus from, GStatus to) {
+  GOFER_ASSERT(legal(from, to));
+  return g->status.compare_exchange_strong(from, to, acq_rel, relaxed);
 }
 
 bool refill_free_gs(GFreeList& list) {
@@ -203,6 +210,17 @@ void put_free_g(G* g) {
 }
 
 int count_free_gs() { return records.free_count.load(relaxed); }
+
+G* GCursor::next() {
+  auto* slab = static_cast<Slab*>(slab_);
+  if (slab == nullptr) slab = records.slabs.load(acquire);
+  while (slab != nullptr && at_ == slab->used.load(acquire)) {
+    slab = slab->next;
+    at_ = 0;
+  }
+  slab_ = slab;
+  return slab == nullptr ? nullptr : slab->record(at_++);
+}
 
 void for_each_g(void (*f)(G* g, void* arg), void* arg) {
   for (Slab* slab = records.slabs.load(acquire); slab != nullptr; slab = slab->next) {

@@ -90,7 +90,8 @@ struct alignas(64) G {
   G* link = nullptr;          // in a queue or free list
   atomic<GStatus> status{GStatus::dead};
   StackClass stack_class{};
-  bool is_main = false;  // started by run()
+  bool is_main = false;          // started by run()
+  atomic<bool> trimming{false};  // must not run just now: scavenge.cc
   void (*entry)(void*) = nullptr;
   uint64_t id = 0;
   uint64_t parent_id = 0;   // the goroutine that started it; 0: an ordinary thread
@@ -124,6 +125,9 @@ inline void set_status(G* g, GStatus from, GStatus to) {
     g->status.store(to, release);
   }
 }
+
+/// The same if it is `from` now, for who does not own the goroutine.
+bool try_status(G* g, GStatus from, GStatus to);
 
 /// A LIFO list of dead records.
 class GFreeList {
@@ -162,6 +166,17 @@ void put_free_g(G* g);
 
 /// Dead records in the global list.
 int count_free_gs();
+
+/// Goes over every record that was ever used, in any state, a few at a time: new ones may be missed.
+class GCursor {
+ public:
+  /// nullptr: that was the last.
+  G* next();
+
+ private:
+  void* slab_ = nullptr;  // nullptr: at the beginning
+  size_t at_ = 0;
+};
 
 /// Calls f(g) for every record that was ever used, in any state.
 void for_each_g(void (*f)(G* g, void* arg), void* arg);

@@ -20,10 +20,10 @@ constexpr GStatus all_states[] = {idle,    runnable, running,   syscall,
                                   waiting, dead,     copystack, preempted};
 
 const std::set<std::pair<GStatus, GStatus>> legal_transitions = {
-    {dead, idle},         {idle, runnable},     {idle, dead},         {runnable, running},
-    {running, runnable},  {running, waiting},   {running, dead},      {running, syscall},
-    {running, preempted}, {syscall, running},   {syscall, runnable},  {waiting, runnable},
-    {waiting, copystack}, {copystack, waiting}, {preempted, runnable}};
+    {dead, idle},         {idle, runnable},     {idle, dead},          {runnable, running},
+    {running, runnable},  {running, waiting},   {running, dead},       {running, syscall},
+    {running, preempted}, {syscall, running},   {syscall, runnable},   {waiting, runnable},
+    {waiting, copystack}, {copystack, waiting}, {copystack, runnable}, {preempted, runnable}};
 
 TEST(GStatus, LegalTransitionsTakePlace) {
   for (const auto& [from, to] : legal_transitions) {
@@ -62,7 +62,7 @@ TEST_F(GStatusDeathTest, TransitionsThatWouldRunAGoroutineTwiceOrNeverAreFatal) 
   const std::pair<GStatus, GStatus> illegal[] = {
       {runnable, runnable}, {running, running},  {waiting, running}, {waiting, dead},
       {runnable, dead},     {runnable, waiting}, {idle, running},    {idle, waiting},
-      {dead, runnable},     {dead, running},     {dead, dead},       {copystack, runnable}};
+      {dead, runnable},     {dead, running},     {dead, dead},       {copystack, running}};
   for (const auto& [from, to] : illegal) {
     ASSERT_EQ(legal_transitions.count({from, to}), 0u);
     G g;

@@ -169,9 +169,9 @@ bool sleep_idle(M* m, const IdleTask& first_task) {
   const int64_t start = os::now_ns();
   int64_t look_at = start + first_deadlock_look_ns;
   int64_t look_ns = first_deadlock_look_ns;
-  bool scavenged = false;
   for (int64_t now = start;; now = os::now_ns()) {
-    int64_t wake_at = scavenged ? no_timer : start + sched.idle_ns;
+    const bool old = now - start >= sched.idle_ns;
+    int64_t wake_at = old ? no_timer : start + sched.idle_ns;
     if (task.watch && look_at < wake_at) wake_at = look_at;
     if (task.earliest_ns < wake_at) wake_at = task.earliest_ns;
     const int64_t timeout = wake_at == no_timer ? -1 : wake_at > now ? wake_at - now : 0;
@@ -180,11 +180,6 @@ bool sleep_idle(M* m, const IdleTask& first_task) {
     if (ready.front() != nullptr && take_p_for(m, ready)) return true;
     if (told && m->next_p.load(acquire) != nullptr) break;
     now = os::now_ns();
-    if (!scavenged && now - start >= sched.idle_ns) {
-      scavenged = true;
-      collect_idle_stacks();
-      trim_stacks();
-    }
     {
       LockGuard guard(sched.lock);
       task = IdleTask();
@@ -197,7 +192,8 @@ bool sleep_idle(M* m, const IdleTask& first_task) {
       }
       if (task.earliest_ns <= now) task.earliest_ns = no_timer;
       task.poll = become_poller_locked(m);
-      if (scavenged && !task.poll && sched.sleeper != m && sched.idle_m_count > idle_ms_reserve) {
+      if (now - start >= sched.idle_ns && !task.poll && sched.sleeper != m &&
+          sched.idle_m_count > idle_ms_reserve) {
         remove_idle_m_locked(m);
         return false;
       }

@@ -13,6 +13,7 @@
 //   netpoll.cc        descriptors that goroutines wait for
 //   retake.cc         taking a P from an M outside of the runtime, and that M's way back
 //   sysmon.cc         the thread that watches: blocked threads, time slices, late timers
+//   scavenge.cc       memory of stacks that once went deep
 //   preempt.cc        pausing the thread of a goroutine that does not come by itself
 //   blocking.cc       calls that say that they block
 //   stop_world.cc     stop the world, gomaxprocs
@@ -165,6 +166,7 @@ struct Sched {
   atomic<uint64_t> polls{0};          // visits to the netpoller; a hint
   atomic<int32_t> parked_threads{0};  // ordinary threads parked without a time limit
   int64_t idle_ns = 0;                // an idle M's lifetime
+  int64_t scavenge_ns = 0;            // between two passes of the scavenger
 
   sigset_t signal_mask{};  // of every M
 
@@ -237,6 +239,10 @@ void serve_stack_waiter(P* p);
 /// A goroutine to run, sleeping until there is one; nullptr: the thread is to end.
 G* find_runnable(M* m, bool& inherits);
 void stop_spinning(M* m);
+
+// --- scavenge.cc
+/// g, which m is about to run, is being trimmed.
+void wait_until_trimmed(G* g);
 
 // --- sysmon.cc
 int start_sysmon();

@@ -68,6 +68,7 @@ void read_environment() {
                                        variable("GOFER_STACK_SIZE"), complain);
   sched.gm = env.model_gm;
   sched.idle_ns = env.idle_ms * 1'000'000;
+  sched.scavenge_ns = env.scavenge_ms * 1'000'000;
   async_preempt_off = env.async_preempt_off;
   sched.has_membarrier = env.membarrier && os::membarrier_register();
   sched.has_proc = env.procfs;

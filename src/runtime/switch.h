@@ -21,6 +21,9 @@ inline void run_commit(M* m) {
 /// The goroutine is what m executes from now on. Inside, with the P.
 inline void begin_running(M* m, P* p, G* g, bool inherits) {
   set_status(g, GStatus::runnable, GStatus::running);
+  compiler_barrier();  // the processor's part of this fence is the scavenger's membarrier
+  if (g->trimming.load(relaxed)) [[unlikely]]
+    wait_until_trimmed(g);
   g->head->m.store(m, relaxed);
   m->curg = g;
   --p->budget;

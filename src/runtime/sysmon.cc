@@ -26,6 +26,7 @@
 #include "os/thread_state.h"
 #include "runtime/netpoll.h"
 #include "runtime/preempt.h"
+#include "runtime/scavenge.h"
 #include "runtime/schedtrace.h"
 #include "runtime/switch.h"
 
@@ -392,10 +393,12 @@ void* sysmon_main(void*) {
     if (sched.exiting.load(relaxed)) os::sleep_for_ever();
     const int64_t now = os::now_ns();
     trace_schedule(now);
+    const int64_t scavenge_at = scavenge(now, all_idle());
     if (all_idle()) {
       const bool deep = ++idle_rounds >= idle_rounds_before_deep_sleep && !is_tracing_schedule();
+      const int64_t most = scavenge_at == no_timer ? -1 : scavenge_at < now ? 0 : scavenge_at - now;
       sleep(deep ? SysmonSleep::deep : SysmonSleep::lightly,
-            deep ? -1 : until_trace(now, slowest_ns));
+            deep ? most : until_trace(now, slowest_ns));
       // Nobody can have blocked or run for long yet.
       if (deep) sleep(SysmonSleep::shortly, pressed_ns);
       delay = pressed_ns;
