@@ -48,6 +48,7 @@ probe() {
         want relacy-dev has_header relacy/relacy.hpp
         want spin has_command spin
         want lld has_command ld.lld
+        want valgrind has_command valgrind
         want clang-format has_command clang-format ;;
       clang)
         need clang has_command clang++

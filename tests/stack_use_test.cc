@@ -447,8 +447,8 @@ bool read_report(const ChildResult& r, MemoryReport& m) {
 
 TEST_F(Stack, GivesMemoryBackWhenAllIsQuiet) {
   if (sanitized) GTEST_SKIP() << "the sanitizer's own memory grows with the stacks";
-  const ChildResult r =
-      run_child("use_memory", {"100000", "500", "204800"}, {with_debug("idlems=50,scavengems=8000")});
+  const ChildResult r = run_child("use_memory", {"100000", "500", "204800"},
+                                  {with_debug("idlems=50,scavengems=8000")});
   ASSERT_TRUE(r.exited_with(0)) << r;
   MemoryReport m;
   ASSERT_TRUE(read_report(r, m)) << r;

@@ -33,6 +33,10 @@ Context saved_context(void* sp);
 /// kernel would not start again by itself, it is started again.
 void restart_interrupted_call(void* signal_context);
 
+/// Tells valgrind, if the program runs under it, that this is a stack; else it takes some
+/// nanoseconds.
+void register_stack(void* low, void* high);
+
 }  // namespace arch
 }  // namespace gofer::internal
 

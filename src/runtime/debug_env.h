@@ -1,7 +1,7 @@
 // What the environment says about the runtime, read once at the start:
 //   GOFER_DEBUG=key=value,...   model=gm|gmp, guard=madvise|mprotect|none, idlems=N,
-//                               scavengems=N, asyncpreemptoff=0|1, schedtrace=N (ms), scheddetail=0|1,
-//                               membarrier=0|1, procfs=0|1
+//                               scavengems=N, asyncpreemptoff=0|1, membarrier=0|1, procfs=0|1,
+//                               schedtrace=N (ms), scheddetail=0|1
 //   GOMAXPROCS=N                at most 4096
 //   GOFER_STACK_SIZE=N[K|M]     64K to 1024M
 #pragma once

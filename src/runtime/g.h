@@ -167,7 +167,8 @@ void put_free_g(G* g);
 /// Dead records in the global list.
 int count_free_gs();
 
-/// Goes over every record that was ever used, in any state, a few at a time: new ones may be missed.
+/// Goes over every record that was ever used, in any state, a few at a time; new ones may be
+/// missed.
 class GCursor {
  public:
   /// nullptr: that was the last.

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <new>
 
+#include "arch/context.h"
 #include "os/memory.h"
 #include "runtime/lock.h"
 #include "runtime/sanitizer.h"
@@ -134,6 +135,7 @@ char* prepare(Pool& pool, StackClass c, Entry e) {
   const size_t size = stack_size(c);
   const size_t root = size - stack_guard_size < leak_root ? size - stack_guard_size : leak_root;
   sanitizer_add_root(stack + size - root, root);
+  arch::register_stack(stack + stack_guard_size, stack + size);
   return stack;
 }
 

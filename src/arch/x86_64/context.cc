@@ -105,4 +105,19 @@ void restart_interrupted_call(void* signal_context) {
   registers[REG_RIP] -= 2;
 }
 
+// A request of valgrind's: a sequence of instructions that does nothing to a processor, with the
+// address of the arguments in rax. The same as VALGRIND_STACK_REGISTER in its header.
+void register_stack(void* low, void* high) {
+  constexpr uint64_t stack_register = 0x1501;
+  const volatile uint64_t request[6] = {
+      stack_register, reinterpret_cast<uint64_t>(low), reinterpret_cast<uint64_t>(high), 0, 0, 0};
+  uint64_t result = 0;
+  asm volatile(
+      "rolq $3, %%rdi; rolq $13, %%rdi; rolq $61, %%rdi; rolq $51, %%rdi\n\t"
+      "xchgq %%rbx, %%rbx"
+      : "+d"(result)
+      : "a"(request)
+      : "cc", "memory");
+}
+
 }  // namespace gofer::internal::arch
