@@ -439,7 +439,10 @@ TEST_F(Fd, FilesOnDiskAreReadAndWritten) {
     }
     const auto [ctx, cancel] = with_cancel(background());
     cancel();
-    EXPECT_EQ(thrown_by([&] { file.read(ctx, {&byte, 1}); }), std::errc::operation_canceled);
+    EXPECT_EQ(thrown_by([&, ctx = ctx] {
+                file.read(ctx, {&byte, 1});
+              }),
+              std::errc::operation_canceled);
     file.close();
     EXPECT_EQ(thrown_by([&] { file.read({&byte, 1}); }), io_errc::closed);
   });

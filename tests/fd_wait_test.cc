@@ -510,6 +510,12 @@ TEST_F(FdWait, IsNamedInTraces) {
   EXPECT_TRUE(r.err_has("[IO wait")) << r;
 }
 
+TEST_F(FdWait, IsNotWaitedForAtTheEnd) {
+  const ChildResult r = run_child("fd_child", {"ends_while_others_wait"});
+  EXPECT_TRUE(r.exited_with(0)) << r;
+  EXPECT_TRUE(r.out_has("completed")) << r;
+}
+
 TEST_F(FdWait, NeedsNoGoroutine) {
   const ChildResult r = run_child("fd_child", {"threads_only"});
   EXPECT_TRUE(r.exited_with(0)) << r;

@@ -421,6 +421,43 @@ TEST_F(NetpollStress, GoesOnBesideGoroutinesThatCompute) {
   wg.wait();
 }
 
+// Who yields is never out of work, and never asks for events by itself.
+TEST_F(NetpollStress, GoesOnBesideGoroutinesThatYield) {
+  const PingPong busy(4, false, 1);
+  std::atomic<bool> stop{false};
+  wait_group wg;
+  for (int i = 0; i < 2 * gomaxprocs(0) + 1; ++i) {
+    wg.go([&] {
+      while (!stop) yield();
+    });
+  }
+  EXPECT_TRUE(busy.gets_on(20)) << busy.least();
+  stop = true;
+  wg.wait();
+}
+
+TEST_F(NetpollStress, GoroutinesWithTheirOwnThreadsWait) {
+  std::atomic<int> right{0};
+  const int rounds = scaled(500);
+  wait_group wg;
+  for (int i = 0; i < 4; ++i) {
+    const Ends e = make_pair();
+    for (const fd& end : {e.in, e.out}) {
+      wg.go([&, end, first = end == e.in] {
+        lock_os_thread();
+        for (int n = 1; n <= rounds; ++n) {
+          if (first) write_value(end, static_cast<std::uint64_t>(n));
+          right += read_value(end) == static_cast<std::uint64_t>(n);
+          if (!first) write_value(end, static_cast<std::uint64_t>(n));
+        }
+        unlock_os_thread();
+      });
+    }
+  }
+  wg.wait();
+  EXPECT_EQ(right, 8 * rounds);
+}
+
 // The threads of others come to a goroutine that waits, while one sleeps with the only P.
 template <class Block>
 void check_beside_blocked(Block block) {

@@ -11,6 +11,7 @@
 #include "../support/wait_until.h"
 #include "runtime/g.h"
 #include "runtime/panic.h"
+#include "runtime/sched.h"
 #include "scenarios.h"
 
 namespace {
@@ -108,6 +109,21 @@ int dump() {
   return 0;
 }
 
+// The program ends, whoever waits.
+int ends_while_others_wait() {
+  const gofer::fd e = event();
+  std::thread([e] { e.wait_readable(); }).detach();
+  gofer::run([&] {
+    for (int i = 0; i < 10; ++i) {
+      gofer::go([other = event()] { other.wait_readable(); });
+    }
+    gofer::go([e] { e.wait_readable(); });
+    require(wait_until([] { return gofer::internal::sched.poll_waiters.load() == 11; }), "waits");
+  });
+  say("completed");
+  return 0;
+}
+
 // No goroutine is ever started here.
 int threads_only() {
   const gofer::fd e = event();
@@ -147,5 +163,6 @@ int main(int argc, char** argv) {
                        {"thread_waits", thread_waits},
                        {"deadlock_afterwards", deadlock_afterwards},
                        {"dump", dump},
+                       {"ends_while_others_wait", ends_while_others_wait},
                        {"threads_only", threads_only}});
 }
