@@ -363,6 +363,23 @@ TEST_F(FdWait, OfManyWhoCloseOneDoes) {
   }
 }
 
+TEST_F(FdWait, NumberCanBeAskedForWhileItIsClosed) {
+  for (int round = 0; round < 50; ++round) {
+    Ends e = make_pair();
+    const int native = e.in.native_handle();
+    std::atomic<int> asked{0};
+    std::thread thread([&] {
+      for (int n = native; n >= 0; n = e.in.native_handle()) {
+        EXPECT_EQ(n, native);
+        ++asked;
+      }
+    });
+    EXPECT_TRUE(wait_until([&] { return asked > 10; }));
+    e.in.close();
+    thread.join();
+  }
+}
+
 // ---- turns
 
 TEST_F(FdWait, ReadersTakeEachByteOnce) {
