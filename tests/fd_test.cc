@@ -187,6 +187,14 @@ TEST_F(Fd, TakesBuffersOfEveryKind) {
   static_assert(!std::is_constructible_v<const_buffer, std::vector<int>>);
 }
 
+// A zero ends a literal, not an array of bytes that happens to be const.
+TEST_F(Fd, ConstArraysAreTakenWhole) {
+  static constexpr char bytes[] = {'a', '\0', 'b', 'c'};
+  EXPECT_EQ(const_buffer(bytes).size(), 4u);
+  static constexpr unsigned char unsigned_bytes[] = {'a', '\0', 'b', 'c'};
+  EXPECT_EQ(const_buffer(unsigned_bytes).size(), 4u);
+}
+
 // ---- several buffers
 
 TEST_F(Fd, ReadvAndWritevGoThroughTheirBuffersInTurn) {
