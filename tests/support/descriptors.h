@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <string>
 #include <system_error>
 
@@ -48,6 +49,17 @@ inline std::size_t fill(const fd& out) {
 /// Whether so many goroutines and threads wait for descriptors soon.
 [[nodiscard]] inline bool waiting_for_io(int n) {
   return wait_until([n] { return internal::sched.poll_waiters.load() == n; });
+}
+
+/// How many descriptors the process has; 0 if that cannot be known.
+inline int open_descriptors() {
+  int n = 0;
+  std::error_code ec;
+  for (auto i = std::filesystem::directory_iterator("/proc/self/fd", ec);
+       !ec && i != std::filesystem::directory_iterator(); i.increment(ec)) {
+    ++n;
+  }
+  return n;
 }
 
 /// Fewer under a sanitizer.
