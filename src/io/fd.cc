@@ -65,7 +65,6 @@ void close_fd(FdState* s) noexcept {
     std::free(s->socket_file);
   }
   ::close(s->native);
-  s->native = -1;
   if (s->poll != nullptr) poll_free(s->poll);
 }
 
