@@ -50,21 +50,27 @@ class const_buffer {
  public:
   constexpr const_buffer() = default;
   constexpr const_buffer(const void* data, std::size_t size) : data_(data), size_(size) {}
+  /// A string literal, without its final zero; any other constant array as it is.
+  template <std::size_t N>
+  constexpr const_buffer(const char (&text)[N])
+      : data_(text), size_(text[N - 1] == '\0' ? N - 1 : N) {}
   /// A string that ends with a zero, which is not part of it.
-  const_buffer(const char* text) : data_(text), size_(std::strlen(text)) {}
-  template <detail::bytes R>
-  constexpr const_buffer(R&& range)
-      : data_(std::ranges::data(range)), size_(std::ranges::size(range)) {}
+  template <class P>
+    requires std::is_pointer_v<std::remove_cvref_t<P>> && std::is_convertible_v<P, const char*>
+    const_buffer(P&& text) : data_(text), size_(std::strlen(text)) {}
+    template <detail::bytes R>
+    constexpr const_buffer(R&& range)
+        : data_(std::ranges::data(range)), size_(std::ranges::size(range)) {}
 
-  const void* data() const { return data_; }
-  std::size_t size() const { return size_; }
-  const_buffer after(std::size_t n) const {
-    return {static_cast<const char*>(data_) + n, size_ - n};
-  }
+    const void* data() const { return data_; }
+    std::size_t size() const { return size_; }
+    const_buffer after(std::size_t n) const {
+      return {static_cast<const char*>(data_) + n, size_ - n};
+    }
 
- private:
-  const void* data_ = nullptr;
-  std::size_t size_ = 0;
+   private:
+    const void* data_ = nullptr;
+    std::size_t size_ = 0;
 };
 
 }  // namespace gofer

@@ -105,8 +105,8 @@ class GOFER_API fd {
   void wait_writable(const context& ctx) const;
   void wait_writable(const context& ctx, std::error_code& ec) const noexcept;
 
-  /// From then on calls fail with std::errc::timed_out instead of waiting, and those that wait do
-  /// so too; a time in the past: at once. A point in time, or how long from now on;
+  /// From then on calls fail with std::errc::timed_out, and those that wait do so, too; a time in
+  /// the past: at once. A point in time, or how long from now on;
   /// time_point::max(): no deadline any more. Files on disk have none
   /// (std::errc::operation_not_supported).
   template <class Time>

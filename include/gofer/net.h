@@ -96,7 +96,7 @@ class GOFER_API listener : private fd {
  public:
   listener() noexcept = default;
   /// Owns a socket that listens already.
-  explicit listener(int native) : fd(native) {}
+  explicit listener(int native);
 
   /// The next connection. Those that were aborted before are passed over; while there is no
   /// descriptor or memory for one, it stays in the backlog and is tried again after a while.

@@ -17,6 +17,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <new>
 
@@ -64,8 +65,8 @@ void close_fd(FdState* s) noexcept {
     unlink(s->socket_file);
     std::free(s->socket_file);
   }
+  if (s->poll != nullptr) poll_free(s->poll, s->native);
   ::close(s->native);
-  if (s->poll != nullptr) poll_free(s->poll);
 }
 
 std::unique_lock<mutex> lock_io(mutex& m, const context* ctx, std::error_code& ec) noexcept {
@@ -114,10 +115,13 @@ FdKind kind_of(int native) {
   if (fstat(native, &info) != 0) return FdKind::other;
   if (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode) || S_ISBLK(info.st_mode)) return FdKind::file;
   if (!S_ISSOCK(info.st_mode)) return FdKind::other;
-  int protocol = 0;
-  socklen_t size = sizeof protocol;
-  const bool known = getsockopt(native, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) == 0;
-  return known && protocol == IPPROTO_TCP ? FdKind::tcp : FdKind::socket;
+  const auto option = [native](int name) {
+    int value = -1;
+    socklen_t size = sizeof value;
+    return getsockopt(native, SOL_SOCKET, name, &value, &size) == 0 ? value : -1;
+  };
+  if (option(SO_TYPE) != SOCK_STREAM) return FdKind::packets;
+  return option(SO_PROTOCOL) == IPPROTO_TCP ? FdKind::tcp : FdKind::socket;
 }
 
 FdState* adopt(int native, std::error_code& ec) noexcept {
@@ -138,19 +142,26 @@ FdState* adopt(int native, std::error_code& ec) noexcept {
   return s;
 }
 
-size_t total(std::span<const buffer> list) {
-  size_t n = 0;
-  for (const buffer& b : list) n += b.size();
-  return n;
+// Those that one call takes: not the empty ones at the beginning, which could be all that fit.
+template <class Buffer>
+std::span<const Buffer> for_one_call(std::span<const Buffer> list) {
+  while (!list.empty() && list.front().size() == 0) list = list.subspan(1);
+  return list.first(std::min(list.size(), size_t{IOV_MAX}));
 }
 
-int iov_count(size_t n) { return static_cast<int>(n < IOV_MAX ? n : IOV_MAX); }
+size_t total(std::span<const buffer> list) {
+  constexpr size_t most = 0x7ffff000;  // the kernel's limit
+  size_t n = 0;
+  for (const buffer& b : list) n += std::min(b.size(), most);
+  return std::min(n, most);
+}
 
 // With `reading`.
 ssize_t read_some(FdState* s, const context* ctx, std::span<const buffer> to, std::error_code& ec) {
+  to = for_one_call(to);
   const size_t room = total(to);
   const auto* vector = reinterpret_cast<const iovec*>(to.data());
-  const int count = iov_count(to.size());
+  const auto count = static_cast<int>(to.size());
   const auto attempt = [=](int native) {
     return or_error(count == 1 ? ::read(native, vector->iov_base, vector->iov_len)
                                : ::readv(native, vector, count));
@@ -172,12 +183,14 @@ ssize_t read_some(FdState* s, const context* ctx, std::span<const buffer> to, st
 // With `writing`.
 ssize_t write_some(FdState* s, const context* ctx, std::span<const const_buffer> from,
                    std::error_code& ec) {
+  if (s->kind != FdKind::packets) from = for_one_call(from);
   auto* vector = const_cast<iovec*>(reinterpret_cast<const iovec*>(from.data()));
-  const int count = iov_count(from.size());
+  const auto count = static_cast<int>(from.size());
   const auto attempt = [=](int native) -> ssize_t {
     switch (s->kind) {
       case FdKind::tcp:
-      case FdKind::socket: {
+      case FdKind::socket:
+      case FdKind::packets: {
         if (count == 1) {
           return or_error(send(native, vector->iov_base, vector->iov_len, MSG_NOSIGNAL));
         }

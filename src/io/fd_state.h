@@ -23,10 +23,11 @@
 namespace gofer::internal {
 
 enum class FdKind : uint8_t {
-  file,    // cannot be watched: its calls block the thread
-  tcp,     // a TCP connection
-  socket,  // any other
-  other,   // pipes, terminals, what the kernel makes for events
+  file,     // cannot be watched: its calls block the thread
+  tcp,      // a TCP connection
+  socket,   // any other stream
+  packets,  // a socket whose messages have an end
+  other,    // pipes, terminals, what the kernel makes for events
 };
 
 struct FdState {

@@ -1,6 +1,7 @@
 #include <gofer/net.h>
 
 #include <arpa/inet.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <sys/un.h>
 
@@ -27,6 +28,12 @@ std::string unix_name(const address& a) {
   return "@" + std::string(name + 1, size - 1);
 }
 
+// The interface that a link-local address belongs to.
+std::string scope_name(unsigned index) {
+  char name[IF_NAMESIZE];
+  return "%" + (if_indextoname(index, name) != nullptr ? std::string(name) : std::to_string(index));
+}
+
 }  // namespace
 
 address::address(const sockaddr* data, socklen_t size) noexcept {
@@ -45,7 +52,7 @@ std::string address::host() const {
     case AF_INET6: {
       const auto in = as<sockaddr_in6>(*this);
       inet_ntop(AF_INET6, &in.sin6_addr, text, sizeof text);
-      return text;
+      return in.sin6_scope_id == 0 ? text : text + scope_name(in.sin6_scope_id);
     }
     case AF_UNIX:
       return unix_name(*this);

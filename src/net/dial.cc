@@ -64,6 +64,12 @@ conn connect_to(const context* ctx, const address& to, int64_t deadline_ns, std:
   conn c = access::make_conn(state);
   poll_set_deadline(state->poll->out, deadline_ns);
   ec = connect_once(state, ctx, to);
+  // With nobody there, the kernel may choose the very port that was asked for, and connect the
+  // socket with itself.
+  std::error_code unknown;
+  if (!ec && is_tcp(to) && c.local_address(unknown) == to) {
+    ec = std::make_error_code(std::errc::connection_refused);
+  }
   poll_set_deadline(state->poll->out, no_deadline);
   return ec ? conn() : c;
 }

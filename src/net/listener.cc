@@ -58,20 +58,16 @@ class Pause {
 conn accept_one(FdState* s, const context* ctx, std::error_code& ec) noexcept {
   Pause pause;
   int native = -1;
-  sockaddr_storage from;
   for (;;) {
     native = static_cast<int>(do_io(s, IoSide::in, ctx, ec, [&](int listening) -> ssize_t {
-      socklen_t size = sizeof from;
-      return or_error(accept4(listening, reinterpret_cast<sockaddr*>(&from), &size,
-                              SOCK_NONBLOCK | SOCK_CLOEXEC));
+      return or_error(accept4(listening, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     }));
     if (!ec) break;
     if (is_of_the_connection(ec)) continue;
     if (!is_short_of_resources(ec) || !pause.wait(s, ctx, ec)) return {};
   }
-  const FdKind kind = from.ss_family == AF_UNIX ? FdKind::socket : FdKind::tcp;
   for (;;) {
-    if (FdState* state = open_fd(native, kind, ec); state != nullptr) {
+    if (FdState* state = open_fd(native, s->kind, ec); state != nullptr) {
       return access::make_conn(state);
     }
     if (!is_short_of_resources(ec) || !pause.wait(s, ctx, ec)) {
@@ -88,20 +84,24 @@ conn checked(FdState* s, const context* ctx) {
   return c;
 }
 
+// What is accepted inherits it.
+void set_no_delay(int native) {
+  const int on = 1;
+  setsockopt(native, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
 int set_up(int native, const address& at, const listen_options& options) {
   const int on = 1;
   const int off = 0;
   if (is_tcp(at)) {
     setsockopt(native, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    // What is accepted inherits it.
-    setsockopt(native, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    set_no_delay(native);
   }
   if (at.family() == AF_INET6) setsockopt(native, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
   if (options.reuse_port && setsockopt(native, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) != 0) {
     return last_error();
   }
-  if (bind(native, at.data(), at.size()) != 0) return last_error();
-  return ::listen(native, options.backlog) == 0 ? 0 : last_error();
+  return bind(native, at.data(), at.size()) == 0 ? 0 : last_error();
 }
 
 FdState* listen_at(const address& at, const listen_options& options, std::error_code& ec) {
@@ -115,13 +115,19 @@ FdState* listen_at(const address& at, const listen_options& options, std::error_
     ::close(native);
     return nullptr;
   }
-  FdState* s = open_fd(native, FdKind::socket, ec);
+  FdState* s = open_fd(native, kind_of(at), ec);
+  const bool has_file = at.family() == AF_UNIX && at.host()[0] != '@';
   if (s == nullptr) {
+    if (has_file) unlink(at.host().c_str());
     ::close(native);
     return nullptr;
   }
-  if (at.family() == AF_UNIX && at.host()[0] != '@') s->socket_file = strdup(at.host().c_str());
-  return s;
+  if (has_file) s->socket_file = strdup(at.host().c_str());
+  if (::listen(native, options.backlog) == 0) return s;
+  ec = system_error_code(last_error());
+  close_fd(s);
+  delete s;
+  return nullptr;
 }
 
 // Of all addresses of the machine those of IPv6 take the others' connections, too.
@@ -131,6 +137,8 @@ void prefer_ipv6(std::vector<address>& addresses) {
 }
 
 }  // namespace
+
+listener::listener(int native) : fd(native) { set_no_delay(native); }
 
 conn listener::accept() const { return checked(state(), nullptr); }
 conn listener::accept(std::error_code& ec) const noexcept {

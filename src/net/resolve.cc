@@ -7,6 +7,7 @@
 #include <netdb.h>
 #include <sys/un.h>
 
+#include <cctype>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -34,8 +35,9 @@ Found fail(std::errc e) { return {{}, std::make_error_code(e)}; }
 Found unix_address(std::string_view path) {
   sockaddr_un un{};
   un.sun_family = AF_UNIX;
-  if (path.empty()) return fail(std::errc::invalid_argument);
-  const bool abstract = path[0] == '@';
+  const bool abstract = path.starts_with('@');
+  const bool has_zero = path.find('\0') != std::string_view::npos;
+  if (path.empty() || (has_zero && !abstract)) return fail(std::errc::invalid_argument);
   if (path.size() + (abstract ? 0 : 1) > sizeof un.sun_path) {
     return fail(std::errc::filename_too_long);
   }
@@ -62,18 +64,27 @@ Found look_up(const std::string& host, const std::string& port, bool passive, in
   return found;
 }
 
+// A number that fits, or the name of a service. getaddrinfo() takes the lower bits of others.
+bool is_port(const std::string& text) {
+  if (std::isalpha(static_cast<unsigned char>(text[0])) != 0) return true;
+  constexpr size_t most_digits = 5;
+  return text.size() <= most_digits && text.find_first_not_of("0123456789") == std::string::npos &&
+         std::stoi(text) <= 65535;
+}
+
 // "host:port" in its two parts; the brackets of an IPv6 address are taken off.
 bool split(std::string_view text, std::string& host, std::string& port) {
   const size_t colon = text.rfind(':');
   if (colon == std::string_view::npos || colon + 1 == text.size()) return false;
   port = text.substr(colon + 1);
   std::string_view name = text.substr(0, colon);
-  if (name.size() >= 2 && name.front() == '[' && name.back() == ']') {
+  if (name.size() > 2 && name.front() == '[' && name.back() == ']') {
     name = name.substr(1, name.size() - 2);
-  } else if (name.find(':') != std::string_view::npos) {
+  } else if (name.find_first_of(":[]") != std::string_view::npos) {
     return false;
   }
   host = name;
+  if (!is_port(port)) return false;
   return host.find('\0') == std::string::npos && port.find('\0') == std::string::npos;
 }
 

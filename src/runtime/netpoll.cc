@@ -21,7 +21,7 @@ constexpr uint32_t out_events = EPOLLOUT | EPOLLHUP | EPOLLERR;
 constexpr int events_at_once = 128;
 constexpr uint64_t break_data = ~uint64_t{0};
 
-constexpr size_t slab_size = 128 * 1024;
+constexpr size_t slab_size = 16 * 1024;
 constexpr uint32_t slab_descs = slab_size / sizeof(PollDesc);
 constexpr uint32_t max_slabs = 16 * 1024;
 
@@ -68,14 +68,16 @@ PollDesc* take_record() {
   if (first == nullptr) {
     first = static_cast<PollDesc*>(os::reserve(slab_size));
     if (first == nullptr) return nullptr;
+    for (uint32_t i = 0; i < slab_descs; ++i) {
+      ::new (first + i) PollDesc;
+      first[i].index = records.used + i;
+    }
     records.slabs[slab].store(first, release);
   }
-  auto* desc = ::new (first + records.used % slab_descs) PollDesc;
-  desc->index = records.used++;
-  return desc;
+  return first + records.used++ % slab_descs;
 }
 
-// An event can name a record only after the record was made.
+// An event can name a record only after its slab was made.
 PollDesc* find_record(uint32_t index) {
   return records.slabs[index / slab_descs].load(acquire) + index % slab_descs;
 }
@@ -151,7 +153,9 @@ void poll_close(PollDesc* desc) {
   rouse(desc->out);
 }
 
-void poll_free(PollDesc* desc) {
+void poll_free(PollDesc* desc, int fd) {
+  // A duplicate of the descriptor would keep it there, and the number may soon be another's.
+  os::epoll_remove(epoll_fd, fd);
   Inside inside;
   desc->in.lock.lock();
   desc->out.lock.lock_another();

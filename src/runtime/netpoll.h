@@ -47,9 +47,10 @@ enum class PollEnd : uint8_t { ready, closed, timed_out, cancelled };
 
 /// Begins to watch fd. 0 and a record, or an errno value: EPERM for what cannot be watched.
 int poll_open(int fd, PollDesc*& desc);
-/// Ends all waits; to be followed, when nobody uses the record any more, by poll_free.
+/// Ends all waits; to be followed, when nobody uses the record any more, by poll_free, before fd is
+/// closed.
 void poll_close(PollDesc* desc);
-void poll_free(PollDesc* desc);
+void poll_free(PollDesc* desc, int fd);
 
 /// Waits until an event has come for the side, or its deadline, or done is closed (nullptr: never).
 /// Outside of the runtime, from goroutines and ordinary threads.
