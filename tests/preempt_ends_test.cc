@@ -106,6 +106,14 @@ TEST_F(PreemptChild, ThreadLimitIsReportedBesideGoroutinesThatCompute) {
   EXPECT_TRUE(r.err_has("fatal error: thread exhaustion\n")) << r;
 }
 
+TEST_F(PreemptChild, DeadlockIsReportedOnceTheOthersHaveEnded) {
+  const ChildResult r = run_preempt("deadlock_beside", 20s);
+  EXPECT_TRUE(r.exited_with(2)) << r;
+  EXPECT_EQ(r.err.find("fatal error: all goroutines are asleep - deadlock!\n"), 0u) << r;
+  EXPECT_EQ(count_of(r.out, "computed\n"), gomaxprocs(0) + 2) << r;
+  EXPECT_EQ(count_of(r.out, "slept\n"), 1) << r;
+}
+
 TEST_F(PreemptChild, SignalsOfTheUserReachHisHandler) {
   for (const char* scenario : {"user_handler", "user_siginfo_handler"}) {
     const ChildResult r = run_preempt(scenario);

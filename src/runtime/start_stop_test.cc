@@ -29,7 +29,8 @@ using test::wait_until;
 // Before the runtime reads it.
 [[maybe_unused]] const bool environment_is_set = [] {
   const char* given = getenv("GOFER_DEBUG");
-  const std::string settings = given != nullptr ? std::string(given) + ",idlems=50" : "idlems=50";
+  const std::string ours = "idlems=50,scavengems=50";
+  const std::string settings = given != nullptr ? given + ("," + ours) : ours;
   return setenv("GOFER_DEBUG", settings.c_str(), 1) == 0;
 }();
 
@@ -280,6 +281,26 @@ TEST(IdleThreads, EndDownToTheReserve) {
   EXPECT_LE(records(), before + 10);
   EXPECT_TRUE(wait_until([] { return stats().threads <= idle_ms_reserve + 1; }));
   verify_scheduler();
+}
+
+TEST(IdleThreads, EndAfterAStormOfBlockingCalls) {
+  const int count = sanitizers_enabled ? 20 : 100;
+  const int most = idle_ms_reserve + own_threads + 4;
+  std::atomic<int> blocked{0};
+  std::atomic<int> peak{0};
+  wait_group all;
+  for (int i = 0; i < count; ++i) {
+    all.go([&] {
+      ++blocked;
+      blocking([&] {
+        while (blocked < count) os::sleep_ns(1'000'000);
+        peak = os::count_threads();
+      });
+    });
+  }
+  all.wait();
+  EXPECT_GT(peak, count);
+  EXPECT_TRUE(wait_until([&] { return os::count_threads() <= most; })) << os::count_threads();
 }
 
 TEST(IdleThreads, WorkThatComesWhileTheyEndIsNotLost) {

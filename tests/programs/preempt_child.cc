@@ -240,6 +240,27 @@ int report_threads() {
   return 0;
 }
 
+// Nobody can wake main any more, but that is certain only when the last of the others has ended: one
+// computes, some are paused, one blocks its thread.
+int deadlock_beside() {
+  gofer::run([] {
+    const auto end = std::chrono::steady_clock::now() + 400ms;
+    for (int i = 0; i < gofer::gomaxprocs(0) + 2; ++i) {
+      gofer::go([=] {
+        while (std::chrono::steady_clock::now() < end) {
+        }
+        say("computed");
+      });
+    }
+    gofer::go([] {
+      usleep(700'000);
+      say("slept");
+    });
+    gofer::chan<int>(0).recv();
+  });
+  return 0;
+}
+
 // ---- SIGURG of the user
 
 std::atomic<int> user_signals{0};
@@ -416,6 +437,7 @@ int main(int argc, char** argv) {
                        {"report_wait_group", report_wait_group},
                        {"report_overflow", report_overflow},
                        {"report_threads", report_threads},
+                       {"deadlock_beside", deadlock_beside},
                        {"user_handler", user_handler},
                        {"user_siginfo_handler", user_siginfo_handler},
                        {"own_signals", own_signals},
