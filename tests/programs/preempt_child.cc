@@ -240,8 +240,8 @@ int report_threads() {
   return 0;
 }
 
-// Nobody can wake main any more, but that is certain only when the last of the others has ended: one
-// computes, some are paused, one blocks its thread.
+// Nobody can wake main any more, but that is certain only when the last of the others has ended:
+// one computes, some are paused, one blocks its thread.
 int deadlock_beside() {
   gofer::run([] {
     const auto end = std::chrono::steady_clock::now() + 400ms;
