@@ -1,5 +1,6 @@
 // Programs beside whose main goroutine others compute without end: they go on, they end, they
 // report what is to be reported, and the user's own SIGURG arrives. Each in a child process.
+#include <gofer/go.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -110,7 +111,7 @@ TEST_F(PreemptChild, DeadlockIsReportedOnceTheOthersHaveEnded) {
   const ChildResult r = run_preempt("deadlock_beside", 20s);
   EXPECT_TRUE(r.exited_with(2)) << r;
   EXPECT_EQ(r.err.find("fatal error: all goroutines are asleep - deadlock!\n"), 0u) << r;
-  EXPECT_EQ(count_of(r.out, "computed\n"), gomaxprocs(0) + 2) << r;
+  EXPECT_EQ(count_of(r.out, "computed\n"), gofer::gomaxprocs(0) + 2) << r;
   EXPECT_EQ(count_of(r.out, "slept\n"), 1) << r;
 }
 

@@ -395,6 +395,7 @@ void* sysmon_main(void*) {
     trace_schedule(now);
     const int64_t scavenge_at = scavenge(now, all_idle());
     if (all_idle()) {
+      if (sched.has_poller.load(relaxed)) want_poller();
       const bool deep = ++idle_rounds >= idle_rounds_before_deep_sleep && !is_tracing_schedule();
       const int64_t most = scavenge_at == no_timer ? -1 : scavenge_at < now ? 0 : scavenge_at - now;
       sleep(deep ? SysmonSleep::deep : SysmonSleep::lightly,
