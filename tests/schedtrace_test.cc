@@ -62,7 +62,7 @@ TEST(Schedtrace, HasEveryProcessorMachineAndGoroutineInDetail) {
     EXPECT_GE(heads, 3) << scenario;
     EXPECT_GE(ps, heads) << scenario;
     EXPECT_GE(ms, heads) << scenario;
-    EXPECT_GE(gs, heads) << scenario;
+    EXPECT_GE(gs, heads - 1) << scenario;  // the last may come when main has ended
   }
 }
 
