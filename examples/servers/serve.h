@@ -35,7 +35,7 @@ inline int serve(int end_signals, const std::string& address,
     std::fflush(stdout);
 
     auto [ctx, cancel] = gofer::with_cancel(gofer::background());
-    gofer::go([&, ends = gofer::fd(end_signals)] {
+    gofer::go([listener, cancel = cancel, ends = gofer::fd(end_signals)] {
       ends.wait_readable();
       cancel();
       listener.close();
