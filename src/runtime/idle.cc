@@ -35,7 +35,7 @@ int64_t become_sleeper_locked(M* m) {
 }
 
 bool become_poller_locked(M* m) {
-  if (!sched.has_poller.load(relaxed) || sched.poller.load(relaxed) != nullptr) return false;
+  if (!sched.has_poller.load(relaxed) || sched.poller.load(acquire) != nullptr) return false;
   if (sched.idle_p_count.load(relaxed) == 0) return false;
   sched.poller.store(m, relaxed);
   return true;
@@ -52,11 +52,47 @@ P* take_idle_p_for_timers_locked(int64_t earliest) {
 
 bool all_idle_locked() { return sched.idle_m_count + sched.idle_locked_ms == sched.ms; }
 
+// To sleep and be woken takes 40 us or more if the core goes to sleep, too. A poller whose waits
+// are short asks for a while without sleeping; each time that this was in vain it does so more
+// rarely.
+class PollSpin {
+ public:
+  /// True if something has come: events, or m was told something.
+  bool wait(M* m, int64_t timeout_ns, GQueue& ready, bool& told) {
+    if (timeout_ns >= 0 && timeout_ns < longest_ns) return false;
+    if (skip_ > 0) {
+      --skip_;
+      return false;
+    }
+    const int64_t end = os::now_ns() + longest_ns;
+    do {
+      netpoll(0, ready);
+      told = m->note.take();
+      if (ready.front() != nullptr || told) {
+        failures_ = 0;
+        return true;
+      }
+      for (int i = 0; i < pauses; ++i) cpu_relax();
+    } while (os::now_ns() < end);
+    if (failures_ < most_failures) ++failures_;
+    skip_ = 1 << failures_;
+    return false;
+  }
+
+ private:
+  static constexpr int64_t longest_ns = 50'000;
+  static constexpr int pauses = 20;
+  static constexpr int most_failures = 10;
+  int failures_ = 0;
+  int skip_ = 0;
+};
+constinit PollSpin poll_spin;  // of the poller, of which there is one at a time
+
 // The poller m sleeps. True if it was told something; the goroutines that can go on are in `ready`.
 bool sleep_polling(M* m, int64_t timeout_ns, GQueue& ready) {
   m->polls.store(true, seq_cst);
   bool told = m->note.take();
-  if (!told) netpoll(timeout_ns, ready);
+  if (!told && !poll_spin.wait(m, timeout_ns, ready, told)) netpoll(timeout_ns, ready);
   m->polls.store(false, relaxed);
   sched.poller.store(nullptr, release);
   if (!told) told = m->note.take();
