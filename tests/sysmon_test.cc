@@ -153,5 +153,32 @@ TEST_F(Sysmon, NothingIsDoneWhenAllIsIdle) {
   all.wait();
 }
 
+// A thread that sysmon took for one that sleeps.
+TEST_F(Sysmon, AThreadThatComputesWithoutAProcessorGetsAnIdleOne) {
+  if (!sched.has_membarrier) GTEST_SKIP() << "no membarrier";
+  const Procs two(2);
+  std::atomic<bool> stop{false};
+  std::atomic<internal::M*> m{nullptr};
+  wait_group all;
+  for (int i = 0; i < 2; ++i) {
+    all.go([&] {
+      m = internal::current_m();
+      while (!stop) asm volatile("");
+    });
+  }
+  ASSERT_TRUE(wait_until([&] { return m != nullptr && sched.idle_p_count == 0; }));
+  internal::M* computes = m;
+  internal::P* p = computes->p;
+  internal::note_lost(computes, -1);
+  if (internal::take_p(p)) {
+    internal::hand_off(p);
+    EXPECT_TRUE(wait_until([&] { return !computes->lost_p && sched.idle_p_count == 0; }));
+  } else {
+    internal::forget_lost(computes);  // it was in the runtime just then
+  }
+  stop = true;
+  all.wait();
+}
+
 }  // namespace
 }  // namespace gofer

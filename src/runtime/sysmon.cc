@@ -308,9 +308,10 @@ class Round {
     look_again_at(now_ + resend_ns / 2);
   }
 
-  // Those that compute on without a P are paused: only GOMAXPROCS may compute.
+  // Those that compute on without a P are paused: only GOMAXPROCS may compute. If a P is idle they
+  // get it at once, and are counted again.
   void look_at_lost() {
-    if (sched.lost_ms.load(relaxed) == 0 || !no_idle_p()) return;
+    if (sched.lost_ms.load(relaxed) == 0) return;
     uint32_t id = next_lost;
     for (int looked = 0; looked < lost_looks;) {
       M* m = sched.m_table[id].load(acquire);
