@@ -22,19 +22,7 @@ using namespace std::chrono_literals;
 using namespace test;
 using clock = std::chrono::steady_clock;
 
-class NetTrouble : public testing::Test {
- protected:
-  void SetUp() override { before_ = open_descriptors(); }
-  void TearDown() override {
-    EXPECT_TRUE(wait_until([] { return num_goroutine() == 0; }));
-    EXPECT_EQ(internal::sched.poll_waiters.load(), 0);
-    EXPECT_LE(open_descriptors(), before_ + 8) << "the runtime has some of its own";
-    internal::verify_scheduler();
-  }
-
- private:
-  int before_ = 0;
-};
+using NetTrouble = NetworkTest;
 
 // The other side sees a reset instead of an end.
 void reset(const net::conn& c) {

@@ -29,22 +29,7 @@ namespace {
 using namespace std::chrono_literals;
 using namespace test;
 
-class NetpollStress : public testing::Test {
- protected:
-  void SetUp() override {
-    gomaxprocs(0);
-    before_ = open_descriptors();
-  }
-  void TearDown() override {
-    EXPECT_TRUE(wait_until([] { return num_goroutine() == 0; }));
-    EXPECT_EQ(internal::sched.poll_waiters.load(), 0);
-    EXPECT_LE(open_descriptors(), before_ + 8) << "the runtime has some of its own";
-    internal::verify_scheduler();
-  }
-
- private:
-  int before_ = 0;
-};
+using NetpollStress = NetworkTest;
 
 bool write_value(const fd& out, std::uint64_t value) {
   std::error_code ec;

@@ -315,83 +315,69 @@ void fd::set_deadlines(bool reads, bool writes, std::int64_t deadline_ns) const 
 
 namespace {
 
-void check(const std::error_code& ec, const char* what) {
-  if (ec) throw std::system_error(ec, what);
+// What `call`, which takes an error_code, returns; an error is thrown.
+template <class F>
+auto or_throw(const char* what, F call) {
+  std::error_code ec;
+  if constexpr (std::is_void_v<decltype(call(ec))>) {
+    call(ec);
+    if (ec) throw std::system_error(ec, what);
+  } else {
+    const auto result = call(ec);
+    if (ec) throw std::system_error(ec, what);
+    return result;
+  }
 }
 
 }  // namespace
 
 std::size_t fd::read(buffer to) const {
-  std::error_code ec;
-  const size_t n = read_call(state_, nullptr, {&to, 1}, ec);
-  check(ec, "gofer::fd::read");
-  return n;
+  return or_throw("gofer::fd::read", [&](auto& ec) { return read(to, ec); });
 }
 std::size_t fd::read(buffer to, std::error_code& ec) const noexcept {
   return read_call(state_, nullptr, {&to, 1}, ec);
 }
 std::size_t fd::read(const context& ctx, buffer to) const {
-  std::error_code ec;
-  const size_t n = read_call(state_, &ctx, {&to, 1}, ec);
-  check(ec, "gofer::fd::read");
-  return n;
+  return or_throw("gofer::fd::read", [&](auto& ec) { return read(ctx, to, ec); });
 }
 std::size_t fd::read(const context& ctx, buffer to, std::error_code& ec) const noexcept {
   return read_call(state_, &ctx, {&to, 1}, ec);
 }
 
 std::size_t fd::read_full(buffer to) const {
-  std::error_code ec;
-  const size_t n = read_full_call(state_, nullptr, to, ec);
-  check(ec, "gofer::fd::read_full");
-  return n;
+  return or_throw("gofer::fd::read_full", [&](auto& ec) { return read_full(to, ec); });
 }
 std::size_t fd::read_full(buffer to, std::error_code& ec) const noexcept {
   return read_full_call(state_, nullptr, to, ec);
 }
 std::size_t fd::read_full(const context& ctx, buffer to) const {
-  std::error_code ec;
-  const size_t n = read_full_call(state_, &ctx, to, ec);
-  check(ec, "gofer::fd::read_full");
-  return n;
+  return or_throw("gofer::fd::read_full", [&](auto& ec) { return read_full(ctx, to, ec); });
 }
 std::size_t fd::read_full(const context& ctx, buffer to, std::error_code& ec) const noexcept {
   return read_full_call(state_, &ctx, to, ec);
 }
 
 std::size_t fd::write(const_buffer from) const {
-  std::error_code ec;
-  const size_t n = write_call(state_, nullptr, {&from, 1}, ec);
-  check(ec, "gofer::fd::write");
-  return n;
+  return or_throw("gofer::fd::write", [&](auto& ec) { return write(from, ec); });
 }
 std::size_t fd::write(const_buffer from, std::error_code& ec) const noexcept {
   return write_call(state_, nullptr, {&from, 1}, ec);
 }
 std::size_t fd::write(const context& ctx, const_buffer from) const {
-  std::error_code ec;
-  const size_t n = write_call(state_, &ctx, {&from, 1}, ec);
-  check(ec, "gofer::fd::write");
-  return n;
+  return or_throw("gofer::fd::write", [&](auto& ec) { return write(ctx, from, ec); });
 }
 std::size_t fd::write(const context& ctx, const_buffer from, std::error_code& ec) const noexcept {
   return write_call(state_, &ctx, {&from, 1}, ec);
 }
 
 std::size_t fd::write_all(const_buffer from) const {
-  std::error_code ec;
-  const size_t n = write_all_call(state_, nullptr, from, ec);
-  check(ec, "gofer::fd::write_all");
-  return n;
+  return or_throw("gofer::fd::write_all", [&](auto& ec) { return write_all(from, ec); });
 }
 std::size_t fd::write_all(const_buffer from, std::error_code& ec) const noexcept {
   return write_all_call(state_, nullptr, from, ec);
 }
 std::size_t fd::write_all(const context& ctx, const_buffer from) const {
-  std::error_code ec;
-  const size_t n = write_all_call(state_, &ctx, from, ec);
-  check(ec, "gofer::fd::write_all");
-  return n;
+  return or_throw("gofer::fd::write_all", [&](auto& ec) { return write_all(ctx, from, ec); });
 }
 std::size_t fd::write_all(const context& ctx, const_buffer from,
                           std::error_code& ec) const noexcept {
@@ -399,19 +385,13 @@ std::size_t fd::write_all(const context& ctx, const_buffer from,
 }
 
 std::size_t fd::readv(std::span<const buffer> to) const {
-  std::error_code ec;
-  const size_t n = read_call(state_, nullptr, to, ec);
-  check(ec, "gofer::fd::readv");
-  return n;
+  return or_throw("gofer::fd::readv", [&](auto& ec) { return readv(to, ec); });
 }
 std::size_t fd::readv(std::span<const buffer> to, std::error_code& ec) const noexcept {
   return read_call(state_, nullptr, to, ec);
 }
 std::size_t fd::readv(const context& ctx, std::span<const buffer> to) const {
-  std::error_code ec;
-  const size_t n = read_call(state_, &ctx, to, ec);
-  check(ec, "gofer::fd::readv");
-  return n;
+  return or_throw("gofer::fd::readv", [&](auto& ec) { return readv(ctx, to, ec); });
 }
 std::size_t fd::readv(const context& ctx, std::span<const buffer> to,
                       std::error_code& ec) const noexcept {
@@ -419,19 +399,13 @@ std::size_t fd::readv(const context& ctx, std::span<const buffer> to,
 }
 
 std::size_t fd::writev(std::span<const const_buffer> from) const {
-  std::error_code ec;
-  const size_t n = write_call(state_, nullptr, from, ec);
-  check(ec, "gofer::fd::writev");
-  return n;
+  return or_throw("gofer::fd::writev", [&](auto& ec) { return writev(from, ec); });
 }
 std::size_t fd::writev(std::span<const const_buffer> from, std::error_code& ec) const noexcept {
   return write_call(state_, nullptr, from, ec);
 }
 std::size_t fd::writev(const context& ctx, std::span<const const_buffer> from) const {
-  std::error_code ec;
-  const size_t n = write_call(state_, &ctx, from, ec);
-  check(ec, "gofer::fd::writev");
-  return n;
+  return or_throw("gofer::fd::writev", [&](auto& ec) { return writev(ctx, from, ec); });
 }
 std::size_t fd::writev(const context& ctx, std::span<const const_buffer> from,
                        std::error_code& ec) const noexcept {
@@ -439,34 +413,26 @@ std::size_t fd::writev(const context& ctx, std::span<const const_buffer> from,
 }
 
 void fd::wait_readable() const {
-  std::error_code ec;
-  wait_call(state_, IoSide::in, nullptr, ec);
-  check(ec, "gofer::fd::wait_readable");
+  return or_throw("gofer::fd::wait_readable", [&](auto& ec) { return wait_readable(ec); });
 }
 void fd::wait_readable(std::error_code& ec) const noexcept {
   wait_call(state_, IoSide::in, nullptr, ec);
 }
 void fd::wait_readable(const context& ctx) const {
-  std::error_code ec;
-  wait_call(state_, IoSide::in, &ctx, ec);
-  check(ec, "gofer::fd::wait_readable");
+  return or_throw("gofer::fd::wait_readable", [&](auto& ec) { return wait_readable(ctx, ec); });
 }
 void fd::wait_readable(const context& ctx, std::error_code& ec) const noexcept {
   wait_call(state_, IoSide::in, &ctx, ec);
 }
 
 void fd::wait_writable() const {
-  std::error_code ec;
-  wait_call(state_, IoSide::out, nullptr, ec);
-  check(ec, "gofer::fd::wait_writable");
+  return or_throw("gofer::fd::wait_writable", [&](auto& ec) { return wait_writable(ec); });
 }
 void fd::wait_writable(std::error_code& ec) const noexcept {
   wait_call(state_, IoSide::out, nullptr, ec);
 }
 void fd::wait_writable(const context& ctx) const {
-  std::error_code ec;
-  wait_call(state_, IoSide::out, &ctx, ec);
-  check(ec, "gofer::fd::wait_writable");
+  return or_throw("gofer::fd::wait_writable", [&](auto& ec) { return wait_writable(ctx, ec); });
 }
 void fd::wait_writable(const context& ctx, std::error_code& ec) const noexcept {
   wait_call(state_, IoSide::out, &ctx, ec);

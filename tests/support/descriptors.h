@@ -62,6 +62,24 @@ inline int open_descriptors() {
   return n;
 }
 
+/// Tests that leave no goroutine, no wait and no descriptor behind.
+class NetworkTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    gomaxprocs(0);
+    before_ = open_descriptors();
+  }
+  void TearDown() override {
+    EXPECT_TRUE(wait_until([] { return num_goroutine() == 0; }));
+    EXPECT_EQ(internal::sched.poll_waiters.load(), 0);
+    EXPECT_LE(open_descriptors(), before_ + 8) << "the runtime has some of its own";
+    internal::verify_scheduler();
+  }
+
+ private:
+  int before_ = 0;
+};
+
 /// Fewer under a sanitizer.
 constexpr int scaled(int count) { return internal::sanitizers_enabled ? (count + 19) / 20 : count; }
 
