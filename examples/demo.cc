@@ -262,8 +262,18 @@ void connections() {
   auto start = clock::now();
   std::vector<gofer::net::conn> clients(static_cast<std::size_t>(n));
   gofer::wait_group all;
+  // Kernels keep as few as 128 that nobody has accepted yet and let the others wait for seconds, so
+  // no more than that are opened at a time, and the first echo tells that one was accepted.
+  gofer::semaphore opening(100);
   for (auto& c : clients) {
-    all.go([&] { c = gofer::net::dial(address); });
+    opening.acquire();
+    all.go([&] {
+      c = gofer::net::dial(address);
+      char byte = 0;
+      c.write_all({&byte, 1});
+      c.read_full({&byte, 1});
+      opening.release();
+    });
   }
   all.wait();
   std::printf("   %d connections to %s opened in %.0f ms\n", n, address.c_str(), ms_since(start));

@@ -232,6 +232,19 @@ TEST(Timer, WhoseHandleIsGoneFiresAllTheSameAndFreesItsFunction) {
   EXPECT_EQ(token.use_count(), 1);
 }
 
+TEST(Timer, FreesItsFunctionHoweverTimeStopAndTheEndOfItsHandleRace) {
+  auto token = std::make_shared<int>(0);
+  for (int round = 0; round < 3000; ++round) {
+    {
+      timer t = after_func(std::chrono::microseconds(round % 30), [token] {});
+      for (int i = 0; i < round % 7; ++i) yield();
+      if (round % 3 != 0) t.stop();
+    }
+    // No timer is made meanwhile that could sweep up what this one left.
+    ASSERT_TRUE(wait_until([&] { return token.use_count() == 1; })) << round;
+  }
+}
+
 TEST(Timer, TakesAFunctionThatCanOnlyBeMoved) {
   chan<int> got(0);
   timer t = after_func(0s, [p = std::make_unique<int>(7), got] { got.send(*p); });

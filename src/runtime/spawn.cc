@@ -163,9 +163,11 @@ void run_main(void (*entry)(void*), void* arg) {
 
 namespace gofer::internal {
 
-bool start_from_scheduler(M* m, void (*entry)(void*), void* arg) {
-  G* g = m != nullptr ? detail::take_record_of(m->p) : take_free_g();
-  if (g == nullptr) return false;
+G* take_g_from_scheduler(M* m) {
+  return m != nullptr ? detail::take_record_of(m->p) : take_free_g();
+}
+
+void start_from_scheduler(M* m, G* g, void (*entry)(void*), void* arg) {
   detail::prepare_record(g);
   ::new (g->closure)(void*)(arg);
   g->entry = entry;
@@ -176,7 +178,6 @@ bool start_from_scheduler(M* m, void (*entry)(void*), void* arg) {
   } else {
     detail::make_runnable(g);
   }
-  return true;
 }
 
 }  // namespace gofer::internal

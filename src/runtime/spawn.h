@@ -5,8 +5,12 @@ namespace gofer::internal {
 
 struct M;
 
-/// On g0 with a P, or inside: a goroutine whose whole life is entry(closure), where the closure
-/// holds the pointer `arg`. False: no memory for one more.
-bool start_from_scheduler(M* m, void (*entry)(void* closure), void* arg);
+struct G;
+
+/// On g0 with a P, or inside: the record of a goroutine to be started from there; nullptr: no
+/// memory for one more. It is to be started, or given to put_free_g.
+G* take_g_from_scheduler(M* m);
+/// A goroutine whose whole life is entry(closure), where the closure holds the pointer `arg`.
+void start_from_scheduler(M* m, G* g, void (*entry)(void* closure), void* arg);
 
 }  // namespace gofer::internal

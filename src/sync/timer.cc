@@ -2,13 +2,11 @@
 //
 // A timer's state is shared by its handle and, while it waits, by the heap. Under its lock:
 //  - `generation` counts stops and resets. The claim, which happens under the heap's lock only,
-//  notes
-//    it; when the timer then runs, under its own lock, and finds another generation, somebody has
-//    stopped or reset it in between and it does nothing. So nothing stale gets into the channel
+//    notes it; when the timer then runs, under its own lock, and finds another generation, somebody
+//    has stopped or reset it in between and it does nothing. So nothing stale gets into the channel
 //    once stop or reset has returned; what was in it is dropped by them.
 //  - Between claim and run (`pending`) the Timer is on the list of who runs it and must not go into
-//  a
-//    heap again: a reset leaves the new time in `next_ns`, and run starts it.
+//    a heap again: a reset leaves the new time in `next_ns`, and run starts it.
 #include <gofer/timer.h>
 
 #include <atomic>
@@ -48,6 +46,10 @@ namespace {
 
 constexpr int64_t retry_ns = 1'000'000;
 
+constexpr std::size_t align_of(const timer_func* func) {
+  return func != nullptr && func->align > alignof(timer_state) ? func->align : alignof(timer_state);
+}
+
 constexpr std::size_t place_offset(const timer_func* func) {
   return (sizeof(timer_state) + func->align - 1) / func->align * func->align;
 }
@@ -59,32 +61,31 @@ bool claim_timer(Timer* t) {
   return true;
 }
 
-// The goroutine that calls a timer's function.
+// Goroutines for what a scheduler must not do: call a timer's function, destroy it.
+void let_go(void* closure) { timer_release(*static_cast<timer_state**>(closure)); }
+
 void call_func(void* closure) {
   struct guard {
-    timer_state* state;
-    ~guard() { timer_release(state); }
-  } g{*static_cast<timer_state**>(closure)};
-  g.state->func->call(timer_place(g.state));
+    void* closure;
+    ~guard() { let_go(closure); }
+  } g{closure};
+  timer_state* state = *static_cast<timer_state**>(closure);
+  state->func->call(timer_place(state));
 }
 
-// Inside, with the state's lock. False: not possible now.
-bool fire(M* m, timer_state* state) {
-  if (state->func != nullptr) return start_from_scheduler(m, call_func, state);
-  auto now = time_point(std::chrono::nanoseconds(os::now_ns()));
-  try_send_inside(m, state->channel, &now);
+// True: there is no other holder, and the state is still the caller's. Else it lets go of it.
+bool is_last_or_lets_go(timer_state* state) {
+  if (state->refs.load(acquire) == 1) return true;
+  if (state->refs.fetch_sub(1, acq_rel) != 1) return false;
+  state->refs.store(1, relaxed);
   return true;
 }
 
-// States whose last holder was a scheduler, which must neither free memory nor run a user's
-// destructor: the next timer that is made takes them away.
+// States without a function whose last holder was a scheduler, which must not free memory: the next
+// timer that is made takes them away.
 constinit std::atomic<timer_state*> garbage{nullptr};
 
 void release_later(timer_state* state) {
-  if (state->refs.load(acquire) != 1) {
-    if (state->refs.fetch_sub(1, acq_rel) != 1) return;
-    state->refs.store(1, relaxed);
-  }
   state->link = garbage.load(relaxed);
   while (!garbage.compare_exchange_weak(state->link, state, release, relaxed)) {
   }
@@ -102,37 +103,45 @@ void collect_garbage() {
 
 void run_timer(M* m, Timer* t) {
   auto* state = static_cast<timer_state*>(t->arg);
-  const bool calls = state->func != nullptr;
-  // The goroutine that calls the function may be done, and let go, before the lock is released.
-  if (calls) state->refs.fetch_add(1, relaxed);
+  G* caller = state->func != nullptr ? take_g_from_scheduler(m) : nullptr;
   state->lock.lock();
   state->pending.store(false, relaxed);
   int64_t again = std::exchange(state->next_ns, 0);
-  bool passed_on = false;  // the goroutine that calls the function holds the state from now on
+  bool calls = false;
   if (state->claimed == state->generation.load(relaxed)) {
-    if (!fire(m, state)) {
-      again = os::now_ns() + retry_ns;  // no memory for a goroutine
+    if (caller != nullptr) {
+      calls = true;
     } else if (state->func != nullptr) {
-      passed_on = true;
-    } else if (state->period_ns != 0) {
-      const int64_t late = os::now_ns() - t->when_ns;
-      again = t->when_ns + state->period_ns * (1 + late / state->period_ns);
+      again = os::now_ns() + retry_ns;  // no memory for a goroutine
+    } else {
+      auto now = time_point(std::chrono::nanoseconds(os::now_ns()));
+      try_send_inside(m, state->channel, &now);
+      if (state->period_ns != 0) {
+        const int64_t late = os::now_ns() - t->when_ns;
+        again = t->when_ns + state->period_ns * (1 + late / state->period_ns);
+      }
     }
   }
   const bool started = again != 0 && start_timer(m, t, again);
   state->lock.unlock();
-  if (!started && !passed_on) release_later(state);
-  if (calls) release_later(state);
+  if (calls) {
+    // It holds the state from now on, and may be done and have let go of it at once.
+    start_from_scheduler(m, caller, call_func, state);
+  } else if (started || !is_last_or_lets_go(state)) {
+    if (caller != nullptr) put_free_g(caller);
+  } else if (caller != nullptr) {
+    start_from_scheduler(m, caller, let_go, state);
+  } else {
+    release_later(state);
+  }
 }
 
 }  // namespace
 
 timer_state* timer_new(const timer_func* func) {
   collect_garbage();
-  const std::size_t align =
-      func != nullptr && func->align > alignof(timer_state) ? func->align : alignof(timer_state);
   const std::size_t size = func != nullptr ? place_offset(func) + func->size : sizeof(timer_state);
-  void* memory = ::operator new(size, std::align_val_t(align));
+  void* memory = ::operator new(size, std::align_val_t(align_of(func)));
   auto* state = ::new (memory) timer_state;
   state->timer.claim = claim_timer;
   state->timer.run = run_timer;
@@ -155,9 +164,7 @@ void* timer_place(timer_state* t) noexcept {
 chan_core* timer_chan(timer_state* t) noexcept { return t->channel; }
 
 void timer_delete_unused(timer_state* t) noexcept {
-  const std::size_t align = t->func != nullptr && t->func->align > alignof(timer_state)
-                                ? t->func->align
-                                : alignof(timer_state);
+  const std::size_t align = align_of(t->func);
   t->~timer_state();
   ::operator delete(t, std::align_val_t(align));
 }
