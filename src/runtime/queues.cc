@@ -13,7 +13,8 @@ void publish_queue_size() {
   sched.queue_size.store(static_cast<uint32_t>(global_count_locked()), relaxed);
 }
 
-// The urgent go first, but not for ever: the others get a turn after so long.
+// The urgent go first, but not for ever: after so long one of the others gets a turn, however it
+// leaves the queue.
 constexpr int64_t longest_urgency_ns = 10'000'000;
 
 GQueue& next_queue() {
@@ -117,7 +118,10 @@ G* take_global(P* p, uint32_t max) {
 
 G* take_global_if(bool (*wanted)(G* g)) {
   G* g = sched.urgent.take_if(wanted);
-  if (g == nullptr) g = sched.queue.take_if(wanted);
+  if (g == nullptr) {
+    g = sched.queue.take_if(wanted);
+    if (g != nullptr) sched.urgent_since_ns = 0;
+  }
   publish_queue_size();
   return g;
 }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "os/thread.h"
 #include "runtime/queues.h"
 
 namespace gofer::internal {
@@ -29,7 +30,11 @@ class Queues : public testing::Test {
   void TearDown() override {
     while (sched.queue.pop_front() != nullptr) {
     }
+    while (sched.urgent.pop_front() != nullptr) {
+    }
     sched.queue_size.store(0);
+    sched.urgent_size.store(0);
+    sched.urgent_since_ns = 0;
     sched.procs.store(0);
     sched.gm = false;
   }
@@ -38,6 +43,20 @@ class Queues : public testing::Test {
 
   void fill_global(size_t n) {
     for (size_t i = 0; i < n; ++i) put_global(g(i));
+  }
+
+  void put_urgent(G* g) {
+    LockGuard guard(sched.lock);
+    g->status.store(GStatus::waiting);
+    GQueue one;
+    one.push_back(g);
+    put_global_locked(one, true);
+  }
+
+  // The urgent have been preferred for as long as they may be.
+  void urgent_for_long() {
+    LockGuard guard(sched.lock);
+    sched.urgent_since_ns = os::now_ns() - 1'000'000'000;
   }
 
   G* take(uint32_t max) {
@@ -209,6 +228,41 @@ TEST_F(Queues, AppendJoinsListsAndEmptiesTheOther) {
   a.push_back(g(6));
   EXPECT_EQ(a.pop_front(), g(5));
   EXPECT_EQ(a.pop_front(), g(6));
+}
+
+// ---------------------------------------------------------------- the urgent
+
+TEST_F(Queues, UrgentOnesGoFirst) {
+  fill_global(3);
+  put_urgent(g(10));
+  put_urgent(g(11));
+  EXPECT_EQ(take(1), g(10));
+  EXPECT_EQ(take(1), g(11));
+  EXPECT_EQ(take(1), g(0));
+}
+
+TEST_F(Queues, OthersGetATurnAfterSomeTimeOfUrgentOnes) {
+  fill_global(3);
+  put_urgent(g(10));
+  put_urgent(g(11));
+  urgent_for_long();
+  EXPECT_EQ(take(1), g(0));
+  EXPECT_EQ(take(1), g(10)) << "one turn, and then as before";
+  urgent_for_long();
+  EXPECT_EQ(take(1), g(1));
+  EXPECT_EQ(take(1), g(11));
+}
+
+// A paused goroutine is taken out of the middle by who passes a P on to its thread. That was its
+// turn: else all that pass a P on would go on like that, and no urgent one would ever run.
+TEST_F(Queues, ATurnIsOverHoweverItWasTaken) {
+  fill_global(3);
+  put_urgent(g(10));
+  urgent_for_long();
+  LockGuard guard(sched.lock);
+  EXPECT_EQ(next_global_locked(), g(0));
+  EXPECT_EQ(take_global_if([](G* g) { return g->id == 2; }), g(2));
+  EXPECT_EQ(next_global_locked(), g(10));
 }
 
 }  // namespace
