@@ -157,6 +157,7 @@ TEST_F(Interrupted, Accept) {
     return fd >= 0;
   });
   stop = true;
+  shutdown(listener.fd, SHUT_RDWR);  // the caller may wait for somebody who accepts
   caller.join();
 }
 
