@@ -98,6 +98,7 @@ void preempt_here(M* m) {
   if (m->curg == nullptr || m->curg->head->no_preempt != 0 || sched.exiting.load(relaxed)) return;
   m->in_runtime.store(1, relaxed);
   compiler_barrier();
+  m->paused.store(true, relaxed);
   if (m->p->word.load(acquire) != m->p_word) get_p(m);
   const uint64_t wanted = m->preempt_word.load(acquire);
   if (wanted != 0 && wanted == m->p_word) {
@@ -109,6 +110,7 @@ void preempt_here(M* m) {
       pause(m, kind == Preempt::wake);
     }
   }
+  m->paused.store(false, relaxed);
   m->in_runtime.store(0, release);
 }
 

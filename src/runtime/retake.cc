@@ -30,15 +30,21 @@ bool wait_tied(M* m, P* passed_on, bool front) {
   } else {
     sched.lock.unlock();
   }
-  if (!wait_for_p(m)) {
-    m->p = before;  // for enter(), which will find that it is not ours
-    m->p_word = 0;
-    return false;
-  }
-  if (!locked) {
+  const bool given = wait_for_p(m);
+  const bool released = !given && m->released.exchange(false, acq_rel);
+  if (!locked && (given || released)) {
     g->head->locked_m = nullptr;
     g->head->tied = false;
     m->locked_g = nullptr;
+  }
+  if (!given) {
+    if (released) {
+      set_running(m, g);
+      note_lost(m, -1);
+    }
+    m->p = before;  // for enter(), which will find that it is not ours
+    m->p_word = 0;
+    return false;
   }
   P* p = m->p;
   begin_running(m, p, g, false);
@@ -47,6 +53,22 @@ bool wait_tied(M* m, P* passed_on, bool front) {
   p->slice_start_ns.store(now - int64_t{1000} * g->head->slice_used_us, relaxed);
   g->head->slice_used_us = 0;
   p->slice_tick.store(p->schedtick.load(relaxed), release);
+  return true;
+}
+
+bool release_paused() {
+  LockGuard guard(sched.lock);
+  G* g = take_global_if([](G* g) {
+    if (g->head == nullptr || g->head->locked_m == nullptr) return false;
+    return g->head->locked_m->paused.load(relaxed);
+  });
+  if (g == nullptr) return false;
+  M* m = g->head->locked_m;
+  --sched.idle_locked_ms;
+  if (g->head->tied) bump(sched.tied, -1);
+  sched.released.fetch_add(1, relaxed);
+  m->released.store(true, seq_cst);
+  m->note.signal();
   return true;
 }
 

@@ -155,6 +155,7 @@ struct Sched {
   atomic<uint32_t> sysmon_sleeps{0};  // SysmonSleep
   atomic<uint64_t> paused{0};         // times that a goroutine was paused
   atomic<uint64_t> retaken{0};        // times that a blocked thread lost its P
+  atomic<uint64_t> released{0};       // times that a paused one went on without a P
   atomic<int32_t> procs{0};           // GOMAXPROCS
   atomic<bool> has_poller{false};     // the netpoller is in use
 
@@ -289,7 +290,7 @@ P* take_idle_p();
 /// To the idle list, or stopped if the world is to stop.
 void put_unused_p(P* p);
 /// Sleeps until somebody hands over a P together with the goroutine that m is locked to. False: it
-/// shall go on without (M::let_go).
+/// shall go on without (M::let_go, M::released).
 bool wait_for_p(M* m);
 /// Needs the lock, releases it. p goes to who is next in the queues, of which at least one has
 /// somebody, and for which there is an M (can_pass_on_locked).
@@ -350,8 +351,10 @@ void forget_lost(M* m);
 bool keep_p(M* m);
 /// The goroutine of m waits for a P in the global queue, tied to its thread. Needs the lock,
 /// releases it. `passed_on`: the P it has had until now goes to another M, or nullptr. False: the
-/// process ends, and m goes on without a P.
+/// process ends or the paused are released, and m goes on without a P.
 bool wait_tied(M* m, P* passed_on, bool front);
+/// Some paused thread goes on without a P, as one that has lost it. False: there is none.
+bool release_paused();
 /// m keeps its P, or gets another one, waiting if need be. False: as above. Inside.
 bool get_p(M* m);
 /// A P for m, which has lost its own; false if none is idle. Needs the lock.

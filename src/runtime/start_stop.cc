@@ -329,6 +329,10 @@ bool wait_for_p(M* m) {
   m->waits_for_p.store(true, seq_cst);
   while (m->next_p.load(acquire) == nullptr) {
     if (m->let_go.load(seq_cst)) return false;
+    if (m->released.load(seq_cst)) {
+      m->waits_for_p.store(false, relaxed);
+      return false;
+    }
     const bool no_thread = sched.no_thread_until_ns.load(seq_cst) != 0;
     int64_t timeout = run_waits ? look_ns : -1;
     if (no_thread) timeout = thread_retry_ns;

@@ -19,13 +19,17 @@ inline void run_commit(M* m) {
 }
 
 /// The goroutine is what m executes from now on. Inside, with the P.
-inline void begin_running(M* m, P* p, G* g, bool inherits) {
+inline void set_running(M* m, G* g) {
   set_status(g, GStatus::runnable, GStatus::running);
   compiler_barrier();  // the processor's part of this fence is the scavenger's membarrier
   if (g->trimming.load(relaxed)) [[unlikely]]
     wait_until_trimmed(g);
   g->head->m.store(m, relaxed);
   m->curg = g;
+}
+
+inline void begin_running(M* m, P* p, G* g, bool inherits) {
+  set_running(m, g);
   --p->budget;
   bump(p->switches);
   if (!inherits) bump(p->schedtick);

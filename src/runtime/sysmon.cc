@@ -61,6 +61,7 @@ struct Watched {
   int64_t cpu_ns = 0;      // of the M's thread, at...
   int64_t cpu_at_ns = 0;   // ...this time; 0: not read yet
   int64_t asked_ns = 0;    // the last preemption asked for
+  int64_t inside_ns = 0;   // since when each look has found it inside the runtime
   bool was_paused = false;
 };
 
@@ -233,7 +234,11 @@ class Round {
       }
     }
     M* m = owner_of(word);
-    if (m->in_runtime.load(relaxed) != 0) return;
+    if (m->in_runtime.load(relaxed) != 0) {
+      look_inside(m, w);
+      return;
+    }
+    w.inside_ns = 0;
     const bool waits = waiting_ != 0 || queue_waits(p);
     const int64_t slice = fresh_work_waits(p) ? short_slice_ns : slice_ns;
     const bool slice_over = now_ - w.since_ns >= slice;
@@ -254,6 +259,20 @@ class Round {
     } else {
       look_again_at(w.since_ns + slice);
     }
+  }
+
+  // Inside of the runtime nobody should wait for a lock that is held outside of it. If one does all
+  // the same (a page fault served by a paused thread, an allocator called by a sanitizer), its
+  // owner may be paused, and the P that it waits for may be this one: the paused go on without one,
+  // one by one, until somebody moves.
+  void look_inside(M* m, Watched& w) {
+    if (w.inside_ns == 0) w.inside_ns = now_;
+    if (sched.queue_size.load(relaxed) == 0) return;
+    look_again_at(w.inside_ns + slice_ns);
+    if (now_ - w.inside_ns < slice_ns) return;
+    w.inside_ns = now_;
+    os::ThreadState state;
+    if (looks_asleep(m, w, now_, state)) release_paused();
   }
 
   // More wait than those that were paused.
