@@ -3,16 +3,75 @@
 // As in mutex.cc, who has `busy` has the word and the queues for himself. What becomes free is
 // handed over there (admit): nobody comes between the release and who was woken. Readers queue only
 // while a writer holds the lock or waits for it; writers, while anybody holds it.
+//
+// Bias. Readers that often meet others in the word (met_others) set `biased` and from then on enter
+// themselves in a table of lines that threads do not share (reader_table.h; the idea is Dice's and
+// Kogan's, "BRAVO"). The readers are those in the table and those in the word, together. `biased`
+// implies that no writer has the lock and none waits: a writer ends it first, with `busy`, and
+// counts those whom it finds in the table in the word.
+//
+// A reader writes its entry, then looks whether the bias still holds; a writer ends the bias, then
+// looks at the entries (seq_cst on both sides): either the reader sees that it is over, or the
+// writer sees the entry. A reader that sees it over takes its entry back, and if it is gone the
+// writer has counted it: it is in. What was written under an earlier writer is seen by who reads
+// `biased` with acquire, since all that changes the word between are exchanges or keep the order;
+// what a reader did is seen by the writer, which reads the place that the reader left with release.
 #include <gofer/rw_mutex.h>
 
+#include "os/thread.h"
 #include "runtime/current.h"
 #include "runtime/panic.h"
 #include "runtime/sched.h"
 #include "sync/limit.h"
+#include "sync/reader_table.h"
 
 namespace gofer {
 
 using namespace internal;
+
+namespace {
+
+// Readers that meet by chance, or others that stay inside for long, are no reason.
+constexpr std::int64_t longest_leaning_ns = 10'000'000;
+// A goroutine that went on elsewhere while it held the lock costs as much as an end of the bias,
+// and is seldom the only one.
+constexpr std::int32_t leaning_after_migration = -10'000;
+
+}  // namespace
+
+bool rw_mutex::enter_table() noexcept {
+  if (!reader_table.enter(this)) return false;
+  if ((state_.load(seq_cst) & biased) != 0) return true;
+  leaning_.store(0, relaxed);
+  return !reader_table.leave(this);
+}
+
+bool rw_mutex::leave_table() noexcept { return reader_table.leave(this); }
+
+void rw_mutex::met_others(std::uint64_t now) noexcept {
+  inside_.store(static_cast<std::uint32_t>(now / reader), relaxed);
+  const std::int32_t n = leaning_.load(relaxed) + 1;  // some may be lost
+  if (n == 1) since_ns_.store(os::now_ns(), relaxed);
+  leaning_.store(n, relaxed);
+  if (n < leaning_enough - 1) return;
+  leaning_.store(0, relaxed);
+  if (os::now_ns() - since_ns_.load(relaxed) > longest_leaning_ns) return;
+  now = state_.load(relaxed);
+  while ((now & (writer | busy | writers)) == 0) {
+    if (!state_.compare_exchange_weak(now, now | biased, acq_rel, relaxed)) continue;
+    leaning_.store(leaning_enough, relaxed);
+    return;
+  }
+}
+
+// With `busy`.
+std::uint64_t rw_mutex::end_bias(std::uint64_t now) {
+  if ((now & biased) == 0) return now;
+  now &= ~biased;
+  state_.store(now | busy, seq_cst);
+  leaning_.store(0, relaxed);
+  return now + reader_table.take_all(this) * reader;
+}
 
 bool rw_mutex::unbusy(G*, void* self) {
   auto& state = static_cast<rw_mutex*>(self)->state_;
@@ -50,6 +109,7 @@ bool rw_mutex::acquire(const void* limit_of_wait, bool shared) {
   Inside inside;
   M* m = inside.m();
   std::uint64_t now = lock_busy(state_, busy);
+  if (!shared) now = end_bias(now);
   const bool free = shared ? (now & (writer | writers)) == 0 : (now & writer) == 0 && now < reader;
   if (free || limit.now()) {
     if (free) now = shared ? now + reader : now | writer;
@@ -111,6 +171,10 @@ void rw_mutex::unlock_slow() {
 void rw_mutex::unlock_shared_slow() {
   Inside inside;
   std::uint64_t now = lock_busy(state_, busy);
+  if (now < reader) {
+    now = end_bias(now);
+    leaning_.store(leaning_after_migration, relaxed);
+  }
   if (now < reader) {
     state_.store(now, release);
     fatal_error("sync: RUnlock of unlocked RWMutex");
