@@ -34,6 +34,19 @@ G* take_global_locking(P* p, uint32_t max) {
   return take_global(p, max);
 }
 
+// Who was paused computes for long, and would keep the P from those whose work is short: for so long
+// after its pause it gets none for which there is other work, in the P's queue or in the netpoller.
+constexpr int64_t longest_patience_ns = 10'000'000;
+
+bool next_can_wait() {
+  if (sched.tied.load(relaxed) == 0) return false;
+  LockGuard guard(sched.lock);
+  const G* next = next_global_locked();
+  if (next == nullptr || next->head == nullptr || !next->head->tied) return false;
+  const M* m = next->head->locked_m;
+  return m->paused.load(relaxed) && os::now_ns() - m->paused_ns < longest_patience_ns;
+}
+
 // Four rounds over all Ps in a random order. What the others are about to run themselves (runnext)
 // is taken only in the last round and after a pause: it is often ready for some microseconds only,
 // and the pair that wakes each other is best left on one P.
@@ -156,11 +169,14 @@ G* look_for_work(M* m, bool& inherits) {
     }
     if (p->budget <= 0) {
       p->budget = switches_per_look;
-      if (G* g = take_global_locking(p, 1); g != nullptr) return g;
+      if (!next_can_wait()) {
+        if (G* g = take_global_locking(p, 1); g != nullptr) return g;
+      }
       // And the ring before runnext: two goroutines that wake each other would starve it.
       if (G* g = p->queue.get(); g != nullptr) return g;
     }
     if (G* g = take_local(p, inherits); g != nullptr) return g;
+    if (next_can_wait() && poll_now(m)) continue;
     if (G* g = take_global_locking(p, 0); g != nullptr) return g;
 
     if (poll_now(m)) continue;

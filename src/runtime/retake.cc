@@ -16,6 +16,7 @@ bool wait_tied(M* m, P* passed_on, bool front) {
     m->locked_g = g;
     bump(sched.tied);
   }
+  m->paused_ns = os::now_ns();
   m->p = nullptr;
   g->head->m.store(nullptr, relaxed);
   set_status(g, GStatus::running, GStatus::runnable);
