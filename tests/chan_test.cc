@@ -18,20 +18,19 @@
 #include <type_traits>
 #include <vector>
 
-#include "runtime/sanitizer.h"
 #include "support/chan_waiters.h"
 #include "support/report.h"
+#include "support/scaled.h"
 #include "support/wait_until.h"
 
 namespace gofer {
 namespace {
 
 using namespace std::chrono_literals;
+using test::scaled;
 using test::wait_until;
 using test::waiting_receivers;
 using test::waiting_senders;
-
-constexpr int scaled(int count) { return internal::sanitizers_enabled ? count / 20 : count; }
 
 // What holds in a goroutine holds in an ordinary thread.
 template <class F>

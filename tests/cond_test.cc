@@ -11,9 +11,9 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/sanitizer.h"
 #include "support/child.h"
 #include "support/report.h"
+#include "support/scaled.h"
 #include "support/wait_until.h"
 
 namespace gofer {
@@ -23,9 +23,8 @@ using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 using test::ChildResult;
 using test::run_child;
+using test::scaled;
 using test::wait_until;
-
-constexpr int scaled(int count) { return internal::sanitizers_enabled ? count / 20 : count; }
 
 wait_group started;
 

@@ -11,16 +11,15 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/sanitizer.h"
+#include "support/scaled.h"
 #include "support/wait_until.h"
 
 namespace gofer {
 namespace {
 
 using namespace std::chrono_literals;
+using test::scaled;
 using test::wait_until;
-
-constexpr int scaled(int count) { return internal::sanitizers_enabled ? count / 20 : count; }
 
 constexpr context_key<std::string> user;
 constexpr context_key<std::string> place;

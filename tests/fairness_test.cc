@@ -4,15 +4,14 @@
 
 #include <atomic>
 
-#include "runtime/sanitizer.h"
+#include "support/scaled.h"
 #include "support/wait_until.h"
 
 namespace gofer {
 namespace {
 
+using test::scaled;
 using test::wait_until;
-
-constexpr int scaled(int count) { return internal::sanitizers_enabled ? count / 20 : count; }
 
 // Two goroutines that send each other a token, counting, until told to stop.
 class Pair {

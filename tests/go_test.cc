@@ -26,6 +26,7 @@
 
 #include "runtime/sanitizer.h"
 #include "support/child.h"
+#include "support/scaled.h"
 #include "support/wait_until.h"
 
 namespace {
@@ -66,7 +67,7 @@ namespace {
 using test::run_child;
 using test::wait_until;
 
-constexpr int scaled(int count) { return internal::sanitizers_enabled ? count / 50 : count; }
+constexpr int scaled(int count) { return test::scaled(count, 50); }
 
 // Says that all goroutines have ended, but does not make their plain writes visible here: tests
 // that look at more than atomics wait for a wait_group.

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/sanitizer.h"
 #include "support/child.h"
+#include "support/scaled.h"
 #include "support/wait_until.h"
 
 namespace gofer {
@@ -21,9 +21,8 @@ namespace {
 
 using test::ChildResult;
 using test::run_child;
+using test::scaled;
 using test::wait_until;
-
-constexpr int scaled(int count) { return internal::sanitizers_enabled ? count / 20 : count; }
 
 // Says that all goroutines have ended, but does not make their plain writes visible here: tests
 // that look at more than atomics wait for a wait_group.

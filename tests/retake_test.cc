@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "os/thread.h"
-#include "runtime/sanitizer.h"
 #include "runtime/sched.h"
 #include "support/pipe.h"
 #include "support/procs.h"
+#include "support/scaled.h"
 #include "support/wait_until.h"
 
 namespace gofer {
@@ -32,7 +32,7 @@ using test::Pipe;
 using test::Procs;
 using test::wait_until;
 
-int scaled(int n) { return internal::sanitizers_enabled ? n / 10 : n; }
+constexpr int scaled(int count) { return test::scaled(count, 10); }
 
 void compute(int n) {
   for (int i = 0; i < n; ++i) internal::cpu_relax();

@@ -16,17 +16,17 @@
 
 #include "runtime/sanitizer.h"
 #include "support/chan_waiters.h"
+#include "support/scaled.h"
 #include "support/wait_until.h"
 
 namespace gofer {
 namespace {
 
 using namespace std::chrono_literals;
+using test::scaled;
 using test::wait_until;
 using test::waiting_receivers;
 using test::waiting_senders;
-
-constexpr int scaled(int count) { return internal::sanitizers_enabled ? count / 20 : count; }
 
 class SelectStress : public testing::Test {
  protected:

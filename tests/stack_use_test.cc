@@ -21,6 +21,7 @@
 
 #include "runtime/sanitizer.h"
 #include "support/child.h"
+#include "support/scaled.h"
 #include "support/wait_until.h"
 
 namespace gofer {
@@ -28,11 +29,11 @@ namespace {
 
 using test::ChildResult;
 using test::run_child;
+using test::scaled;
 using test::wait_until;
 using test::with_debug;
 
 constexpr bool sanitized = internal::sanitizers_enabled;
-constexpr int scaled(int count) { return sanitized ? count / 20 : count; }
 
 constexpr std::size_t kib = 1024;
 constexpr std::size_t mib = 1024 * kib;

@@ -9,15 +9,14 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/sanitizer.h"
+#include "support/scaled.h"
 #include "support/wait_until.h"
 
 namespace gofer {
 namespace {
 
+using test::scaled;
 using test::wait_until;
-
-constexpr int scaled(int count) { return internal::sanitizers_enabled ? count / 20 : count; }
 
 bool quiescent() {
   return wait_until([] { return num_goroutine() == 0; });

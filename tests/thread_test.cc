@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/sanitizer.h"
+#include "support/scaled.h"
 #include "support/wait_until.h"
 
 namespace gofer {
@@ -18,7 +18,7 @@ namespace {
 
 using test::wait_until;
 
-constexpr int scaled(int count) { return internal::sanitizers_enabled ? count / 50 : count; }
+constexpr int scaled(int count) { return test::scaled(count, 50); }
 
 bool quiescent() {
   return wait_until([] { return num_goroutine() == 0; });

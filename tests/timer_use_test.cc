@@ -10,18 +10,17 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/sanitizer.h"
 #include "runtime/timer.h"
+#include "support/scaled.h"
 #include "support/wait_until.h"
 
 namespace gofer {
 namespace {
 
 using namespace std::chrono_literals;
+using test::scaled;
 using test::wait_until;
 using clock = std::chrono::steady_clock;
-
-constexpr int scaled(int count) { return internal::sanitizers_enabled ? count / 20 : count; }
 
 // Runs f in a goroutine and waits for it: everything here is asked of goroutines and threads alike.
 template <class F>

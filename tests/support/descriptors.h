@@ -11,8 +11,8 @@
 #include <string>
 #include <system_error>
 
-#include "runtime/sanitizer.h"
 #include "runtime/sched.h"
+#include "support/scaled.h"
 #include "support/wait_until.h"
 
 namespace gofer::test {
@@ -79,9 +79,6 @@ class NetworkTest : public testing::Test {
  private:
   int before_ = 0;
 };
-
-/// Fewer under a sanitizer.
-constexpr int scaled(int count) { return internal::sanitizers_enabled ? (count + 19) / 20 : count; }
 
 /// Runs f in a goroutine and then in this thread: everything is asked of both.
 template <class F>
