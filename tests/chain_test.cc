@@ -13,26 +13,19 @@
 #include <vector>
 
 #include "runtime/sanitizer.h"
+#include "support/quiescent.h"
 #include "support/wait_until.h"
 
 namespace gofer {
 namespace {
 
+using test::quiescent;
 using test::wait_until;
 
 constexpr bool slow = internal::sanitizers_enabled;
 
-bool quiescent() {
-  return wait_until([] { return num_goroutine() == 0; });
-}
-
-class Program : public testing::Test {
- protected:
-  void SetUp() override { ASSERT_TRUE(quiescent()); }
-  void TearDown() override { EXPECT_TRUE(quiescent()); }
-};
-using Chain = Program;
-using ForkJoin = Program;
+using Chain = test::QuiescentTest;
+using ForkJoin = test::QuiescentTest;
 
 constexpr std::size_t links = slow ? 500 : 10'000;
 

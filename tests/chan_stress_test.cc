@@ -16,6 +16,7 @@
 
 #include "runtime/sanitizer.h"
 #include "support/chan_waiters.h"
+#include "support/quiescent.h"
 #include "support/scaled.h"
 #include "support/wait_until.h"
 
@@ -27,12 +28,7 @@ using test::scaled;
 using test::wait_until;
 using test::waiting_receivers;
 
-class ChannelStress : public testing::Test {
- protected:
-  void TearDown() override {
-    EXPECT_TRUE(wait_until([] { return num_goroutine() == 0; }));
-  }
-};
+using ChannelStress = test::QuiescentTest;
 
 // Goroutines and ordinary threads that are waited for together.
 class Crowd {

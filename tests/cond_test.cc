@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "support/child.h"
+#include "support/quiescent.h"
 #include "support/report.h"
 #include "support/scaled.h"
 #include "support/wait_until.h"
@@ -22,23 +23,13 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 using test::ChildResult;
+using test::quiescent;
 using test::run_child;
 using test::scaled;
+using test::started;
 using test::wait_until;
 
-wait_group started;
-
-// All that were started are gone, and what they did can be seen.
-bool quiescent() {
-  started.wait();
-  return wait_until([] { return num_goroutine() == 0; });
-}
-
-class Cond : public testing::Test {
- protected:
-  void SetUp() override { ASSERT_TRUE(quiescent()); }
-  void TearDown() override { EXPECT_TRUE(quiescent()); }
-};
+using Cond = test::QuiescentTest;
 
 // Calls f in a goroutine, then in this thread.
 template <class F>

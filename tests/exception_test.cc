@@ -15,24 +15,18 @@
 #include <vector>
 
 #include "runtime/sanitizer.h"
+#include "support/quiescent.h"
 #include "support/scaled.h"
 #include "support/wait_until.h"
 
 namespace gofer {
 namespace {
 
+using test::quiescent;
 using test::scaled;
 using test::wait_until;
 
-bool quiescent() {
-  return wait_until([] { return num_goroutine() == 0; });
-}
-
-class Exceptions : public testing::Test {
- protected:
-  void SetUp() override { ASSERT_TRUE(quiescent()); }
-  void TearDown() override { EXPECT_TRUE(quiescent()); }
-};
+using Exceptions = test::QuiescentTest;
 
 // An exception that says whose it is and counts its copies.
 struct Mine : std::runtime_error {

@@ -26,6 +26,7 @@
 
 #include "runtime/sanitizer.h"
 #include "support/child.h"
+#include "support/quiescent.h"
 #include "support/scaled.h"
 #include "support/wait_until.h"
 
@@ -64,27 +65,18 @@ void operator delete(void* p, std::size_t, std::align_val_t) noexcept { release(
 namespace gofer {
 namespace {
 
+using test::quiescent;
 using test::run_child;
 using test::wait_until;
 
 constexpr int scaled(int count) { return test::scaled(count, 50); }
 
-// Says that all goroutines have ended, but does not make their plain writes visible here: tests
-// that look at more than atomics wait for a wait_group.
-bool quiescent() {
-  return wait_until([] { return num_goroutine() == 0; });
-}
-
-class Go : public testing::Test {
- protected:
-  void SetUp() override { ASSERT_TRUE(quiescent()) << num_goroutine(); }
-  void TearDown() override { EXPECT_TRUE(quiescent()) << num_goroutine(); }
-};
-using GoClosure = Go;
-using GoFailure = Go;
-using Goroutine = Go;
-using Yield = Go;
-using RunCall = Go;
+using Go = test::QuiescentTest;
+using GoClosure = test::QuiescentTest;
+using GoFailure = test::QuiescentTest;
+using Goroutine = test::QuiescentTest;
+using Yield = test::QuiescentTest;
+using RunCall = test::QuiescentTest;
 
 // Counts objects, and says where and when the last one died.
 struct Tracked {

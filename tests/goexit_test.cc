@@ -13,28 +13,18 @@
 #include <vector>
 
 #include "support/child.h"
+#include "support/quiescent.h"
 #include "support/scaled.h"
-#include "support/wait_until.h"
 
 namespace gofer {
 namespace {
 
 using test::ChildResult;
+using test::quiescent;
 using test::run_child;
 using test::scaled;
-using test::wait_until;
 
-// Says that all goroutines have ended, but does not make their plain writes visible here: tests
-// that look at more than atomics wait for a wait_group.
-bool quiescent() {
-  return wait_until([] { return num_goroutine() == 0; });
-}
-
-class Goexit : public testing::Test {
- protected:
-  void SetUp() override { ASSERT_TRUE(quiescent()); }
-  void TearDown() override { EXPECT_TRUE(quiescent()); }
-};
+using Goexit = test::QuiescentTest;
 
 // Calls f in a goroutine, and waits until that is unwound.
 template <class F>

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "support/child.h"
+#include "support/quiescent.h"
 #include "support/report.h"
 #include "support/scaled.h"
 #include "support/wait_until.h"
@@ -20,32 +21,15 @@ namespace {
 
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
+using test::all_asleep;
 using test::ChildResult;
+using test::quiescent;
 using test::run_child;
 using test::scaled;
+using test::started;
 using test::wait_until;
 
-wait_group started;
-
-// All that were started are gone, and what they did can be seen.
-bool quiescent() {
-  started.wait();
-  return wait_until([] { return num_goroutine() == 0; });
-}
-
-// To be asked by a thread: no goroutine runs or can run.
-bool all_asleep() {
-  return wait_until([] {
-    const scheduler_stats s = stats();
-    return s.idle_procs == s.gomaxprocs && s.global_queue == 0;
-  });
-}
-
-class RWMutex : public testing::Test {
- protected:
-  void SetUp() override { ASSERT_TRUE(quiescent()); }
-  void TearDown() override { EXPECT_TRUE(quiescent()); }
-};
+using RWMutex = test::QuiescentTest;
 
 // Nobody holds it, nobody waits for it, and it works.
 testing::AssertionResult is_free(rw_mutex& m) {

@@ -16,6 +16,7 @@
 
 #include "runtime/sanitizer.h"
 #include "support/chan_waiters.h"
+#include "support/quiescent.h"
 #include "support/scaled.h"
 #include "support/wait_until.h"
 
@@ -28,12 +29,7 @@ using test::wait_until;
 using test::waiting_receivers;
 using test::waiting_senders;
 
-class SelectStress : public testing::Test {
- protected:
-  void TearDown() override {
-    EXPECT_TRUE(wait_until([] { return num_goroutine() == 0; }));
-  }
-};
+using SelectStress = test::QuiescentTest;
 
 template <class... Chans>
 int waiting(const Chans&... c) {

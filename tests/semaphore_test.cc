@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "support/child.h"
+#include "support/quiescent.h"
 #include "support/report.h"
 #include "support/scaled.h"
 #include "support/wait_until.h"
@@ -22,36 +23,18 @@ namespace {
 
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
+using test::all_asleep;
 using test::ChildResult;
+using test::quiescent;
 using test::run_child;
 using test::scaled;
+using test::started;
 using test::wait_until;
 
-wait_group started;
-
-// All that were started are gone, and what they did can be seen.
-bool quiescent() {
-  started.wait();
-  return wait_until([] { return num_goroutine() == 0; });
-}
-
-// To be asked by a thread: no goroutine runs or can run.
-bool all_asleep() {
-  return wait_until([] {
-    const scheduler_stats s = stats();
-    return s.idle_procs == s.gomaxprocs && s.global_queue == 0;
-  });
-}
-
-class Quiescent : public testing::Test {
- protected:
-  void SetUp() override { ASSERT_TRUE(quiescent()); }
-  void TearDown() override { EXPECT_TRUE(quiescent()); }
-};
-using Semaphore = Quiescent;
-using Once = Quiescent;
-using Latch = Quiescent;
-using Barrier = Quiescent;
+using Semaphore = test::QuiescentTest;
+using Once = test::QuiescentTest;
+using Latch = test::QuiescentTest;
+using Barrier = test::QuiescentTest;
 
 // Calls f(number) in so many goroutines and threads and waits for them all.
 template <class F>

@@ -21,6 +21,7 @@
 
 #include "runtime/sanitizer.h"
 #include "support/child.h"
+#include "support/quiescent.h"
 #include "support/scaled.h"
 #include "support/wait_until.h"
 
@@ -28,6 +29,7 @@ namespace gofer {
 namespace {
 
 using test::ChildResult;
+using test::quiescent;
 using test::run_child;
 using test::scaled;
 using test::wait_until;
@@ -40,16 +42,8 @@ constexpr std::size_t mib = 1024 * kib;
 // Of a stack, for the frames above and below those that a test counts.
 constexpr std::size_t spare = sanitized ? 32 * kib : 6 * kib;
 
-bool quiescent() {
-  return wait_until([] { return num_goroutine() == 0; });
-}
-
-class Stack : public testing::Test {
- protected:
-  void SetUp() override { ASSERT_TRUE(quiescent()); }
-  void TearDown() override { EXPECT_TRUE(quiescent()); }
-};
-using FloatingPoint = Stack;
+using Stack = test::QuiescentTest;
+using FloatingPoint = test::QuiescentTest;
 
 bool model_gm() {
   const char* debug = std::getenv("GOFER_DEBUG");

@@ -9,18 +9,16 @@
 #include <thread>
 #include <vector>
 
+#include "support/quiescent.h"
 #include "support/scaled.h"
 #include "support/wait_until.h"
 
 namespace gofer {
 namespace {
 
+using test::quiescent;
 using test::scaled;
 using test::wait_until;
-
-bool quiescent() {
-  return wait_until([] { return num_goroutine() == 0; });
-}
 
 // Everything through the global queue: no local queues, no stealing.
 bool model_gm() {
@@ -35,11 +33,7 @@ std::uint64_t total(const scheduler_stats& s, T processor_stats::*field) {
   return sum;
 }
 
-class Stats : public testing::Test {
- protected:
-  void SetUp() override { ASSERT_TRUE(quiescent()); }
-  void TearDown() override { EXPECT_TRUE(quiescent()); }
-};
+using Stats = test::QuiescentTest;
 
 bool consistent(const scheduler_stats& s) {
   bool ok = s.gomaxprocs >= 1 && s.procs.size() == static_cast<std::size_t>(s.gomaxprocs) &&

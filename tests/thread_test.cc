@@ -10,25 +10,19 @@
 #include <thread>
 #include <vector>
 
+#include "support/quiescent.h"
 #include "support/scaled.h"
 #include "support/wait_until.h"
 
 namespace gofer {
 namespace {
 
+using test::quiescent;
 using test::wait_until;
 
 constexpr int scaled(int count) { return test::scaled(count, 50); }
 
-bool quiescent() {
-  return wait_until([] { return num_goroutine() == 0; });
-}
-
-class Threads : public testing::Test {
- protected:
-  void SetUp() override { ASSERT_TRUE(quiescent()); }
-  void TearDown() override { EXPECT_TRUE(quiescent()); }
-};
+using Threads = test::QuiescentTest;
 
 TEST_F(Threads, StartGoroutinesAtTheSameTime) {
   const int threads_count = 8;

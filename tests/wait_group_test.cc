@@ -15,24 +15,18 @@
 #include <vector>
 
 #include "runtime/sanitizer.h"
+#include "support/quiescent.h"
 #include "support/scaled.h"
 #include "support/wait_until.h"
 
 namespace gofer {
 namespace {
 
+using test::quiescent;
 using test::scaled;
 using test::wait_until;
 
-bool quiescent() {
-  return wait_until([] { return num_goroutine() == 0; });
-}
-
-class WaitGroup : public testing::Test {
- protected:
-  void SetUp() override { ASSERT_TRUE(quiescent()); }
-  void TearDown() override { EXPECT_TRUE(quiescent()); }
-};
+using WaitGroup = test::QuiescentTest;
 
 static_assert(!std::is_copy_constructible_v<wait_group> &&
               !std::is_move_constructible_v<wait_group>);
