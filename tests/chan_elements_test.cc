@@ -17,22 +17,17 @@
 
 #include "runtime/sanitizer.h"
 #include "support/chan_waiters.h"
+#include "support/goroutines_and_threads.h"
 #include "support/wait_until.h"
 
 namespace gofer {
 namespace {
 
 using namespace std::chrono_literals;
+using test::in_both;
 using test::wait_until;
 using test::waiting_receivers;
 using test::waiting_senders;
-
-// What holds in a goroutine holds in an ordinary thread.
-template <class F>
-void in_both(F&& f) {
-  f();
-  run(f);
-}
 
 // Objects that live now, of one kind.
 template <class Kind>

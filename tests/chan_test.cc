@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "support/chan_waiters.h"
+#include "support/goroutines_and_threads.h"
 #include "support/report.h"
 #include "support/scaled.h"
 #include "support/wait_until.h"
@@ -27,17 +28,11 @@ namespace gofer {
 namespace {
 
 using namespace std::chrono_literals;
+using test::in_both;
 using test::scaled;
 using test::wait_until;
 using test::waiting_receivers;
 using test::waiting_senders;
-
-// What holds in a goroutine holds in an ordinary thread.
-template <class F>
-void in_both(F&& f) {
-  f();
-  run(f);
-}
 
 std::string error_of(const std::function<void()>& f) {
   try {

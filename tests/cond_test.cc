@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "support/child.h"
+#include "support/goroutines_and_threads.h"
 #include "support/quiescent.h"
 #include "support/report.h"
 #include "support/scaled.h"
@@ -23,6 +24,7 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 using test::ChildResult;
+using test::in_both;
 using test::quiescent;
 using test::run_child;
 using test::scaled;
@@ -30,14 +32,6 @@ using test::started;
 using test::wait_until;
 
 using Cond = test::QuiescentTest;
-
-// Calls f in a goroutine, then in this thread.
-template <class F>
-void in_both(F f) {
-  run(f);
-  SCOPED_TRACE("in a thread");
-  f();
-}
 
 // A condition, its lock, and who waits. A waiter is counted under the lock, which it gives up by
 // waiting: who sees the count under the lock knows that it waits.

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "support/descriptors.h"
+#include "support/goroutines_and_threads.h"
 
 namespace gofer {
 namespace {

@@ -13,6 +13,7 @@
 #include "io/fd_state.h"
 #include "support/child.h"
 #include "support/descriptors.h"
+#include "support/goroutines_and_threads.h"
 #include "support/report.h"
 
 namespace gofer {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "support/descriptors.h"
+#include "support/goroutines_and_threads.h"
 #include "support/sockets.h"
 
 namespace gofer {

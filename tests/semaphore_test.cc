@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "support/child.h"
+#include "support/goroutines_and_threads.h"
 #include "support/quiescent.h"
 #include "support/report.h"
 #include "support/scaled.h"
@@ -25,6 +26,8 @@ using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 using test::all_asleep;
 using test::ChildResult;
+using test::in_all;
+using test::in_both;
 using test::quiescent;
 using test::run_child;
 using test::scaled;
@@ -35,25 +38,6 @@ using Semaphore = test::QuiescentTest;
 using Once = test::QuiescentTest;
 using Latch = test::QuiescentTest;
 using Barrier = test::QuiescentTest;
-
-// Calls f(number) in so many goroutines and threads and waits for them all.
-template <class F>
-void in_all(int goroutines, int threads, F f) {
-  wait_group group;
-  for (int i = 0; i < goroutines; ++i) group.go([&f, i] { f(i); });
-  std::vector<std::thread> plain;
-  for (int i = 0; i < threads; ++i) plain.emplace_back([&f, i, goroutines] { f(goroutines + i); });
-  for (std::thread& t : plain) t.join();
-  group.wait();
-}
-
-// Calls f in a goroutine, then in this thread.
-template <class F>
-void in_both(F f) {
-  run(f);
-  SCOPED_TRACE("in a thread");
-  f();
-}
 
 // ---------------------------------------------------------------- semaphore
 

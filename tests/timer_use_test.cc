@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/timer.h"
+#include "support/goroutines_and_threads.h"
 #include "support/scaled.h"
 #include "support/wait_until.h"
 
@@ -18,18 +19,10 @@ namespace gofer {
 namespace {
 
 using namespace std::chrono_literals;
+using test::in_goroutine_and_thread;
 using test::scaled;
 using test::wait_until;
 using clock = std::chrono::steady_clock;
-
-// Runs f in a goroutine and waits for it: everything here is asked of goroutines and threads alike.
-template <class F>
-void in_goroutine_and_thread(F f) {
-  wait_group wg;
-  wg.go([&] { f(); });
-  wg.wait();
-  f();
-}
 
 TEST(Sleep, LastsAtLeastAsLongAsAsked) {
   in_goroutine_and_thread([] {

@@ -80,15 +80,6 @@ class NetworkTest : public testing::Test {
   int before_ = 0;
 };
 
-/// Runs f in a goroutine and then in this thread: everything is asked of both.
-template <class F>
-void in_goroutine_and_thread(F f) {
-  wait_group wg;
-  wg.go([&] { f(); });
-  wg.wait();
-  f();
-}
-
 /// The code of the std::system_error that f throws.
 template <class F>
 std::error_code thrown_by(F&& f) {
