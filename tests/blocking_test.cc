@@ -40,9 +40,8 @@ namespace {
 
 using namespace std::chrono_literals;
 using internal::sched;
+using internal::os::thread_id;
 using namespace test;
-
-int thread_id() { return internal::os::thread_id(); }
 
 class Blocking : public testing::Test {
  protected:

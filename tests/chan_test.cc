@@ -7,7 +7,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -19,6 +18,7 @@
 #include <vector>
 
 #include "support/chan_waiters.h"
+#include "support/error_of.h"
 #include "support/goroutines_and_threads.h"
 #include "support/report.h"
 #include "support/scaled.h"
@@ -28,20 +28,12 @@ namespace gofer {
 namespace {
 
 using namespace std::chrono_literals;
+using test::error_of;
 using test::in_both;
 using test::scaled;
 using test::wait_until;
 using test::waiting_receivers;
 using test::waiting_senders;
-
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const channel_error& e) {
-    return e.what();
-  }
-  return "(no error)";
-}
 
 // ---- Order, room, the end
 

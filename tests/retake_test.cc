@@ -28,6 +28,7 @@ using internal::GStatus;
 using internal::Inside;
 using internal::P;
 using internal::sched;
+using internal::os::thread_id;
 using test::Pipe;
 using test::Procs;
 using test::wait_until;
@@ -43,8 +44,6 @@ void compute_until(const std::atomic<bool>& end) {
   const no_preempt scope;
   while (!end) internal::cpu_relax();
 }
-
-int thread_id() { return internal::os::thread_id(); }
 
 // Threads that take every P they can get until the end of the scope.
 class Takers {

@@ -19,6 +19,7 @@
 #include "runtime/queues.h"
 #include "runtime/sanitizer.h"
 #include "runtime/sched.h"
+#include "support/model_gm.h"
 #include "support/procs.h"
 #include "support/wait_until.h"
 
@@ -31,13 +32,9 @@ using internal::Inside;
 using internal::M;
 using internal::P;
 using internal::sched;
+using test::model_gm;
 using test::Procs;
 using test::wait_until;
-
-bool model_gm() {
-  gomaxprocs(0);  // the environment has been read
-  return sched.gm;
-}
 
 P* first_p() { return sched.all_ps[0].load(); }
 

@@ -7,7 +7,6 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -17,6 +16,7 @@
 
 #include "runtime/sanitizer.h"
 #include "support/chan_waiters.h"
+#include "support/error_of.h"
 #include "support/goroutines_and_threads.h"
 #include "support/report.h"
 #include "support/wait_until.h"
@@ -25,19 +25,11 @@ namespace gofer {
 namespace {
 
 using namespace std::chrono_literals;
+using test::error_of;
 using test::in_both;
 using test::wait_until;
 using test::waiting_receivers;
 using test::waiting_senders;
-
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const channel_error& e) {
-    return e.what();
-  }
-  return "(no error)";
-}
 
 template <class T>
 chan<T> closed_chan() {

@@ -21,6 +21,7 @@
 
 #include "runtime/sanitizer.h"
 #include "support/child.h"
+#include "support/model_gm.h"
 #include "support/quiescent.h"
 #include "support/scaled.h"
 #include "support/wait_until.h"
@@ -29,6 +30,7 @@ namespace gofer {
 namespace {
 
 using test::ChildResult;
+using test::model_gm;
 using test::quiescent;
 using test::run_child;
 using test::scaled;
@@ -44,11 +46,6 @@ constexpr std::size_t spare = sanitized ? 32 * kib : 6 * kib;
 
 using Stack = test::QuiescentTest;
 using FloatingPoint = test::QuiescentTest;
-
-bool model_gm() {
-  const char* debug = std::getenv("GOFER_DEBUG");
-  return debug != nullptr && std::strstr(debug, "model=gm") != nullptr;
-}
 
 // ---------------------------------------------------------------- depth
 

@@ -3,12 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <numeric>
-#include <string_view>
 #include <thread>
 #include <vector>
 
+#include "support/model_gm.h"
 #include "support/quiescent.h"
 #include "support/scaled.h"
 #include "support/wait_until.h"
@@ -16,15 +15,10 @@
 namespace gofer {
 namespace {
 
+using test::model_gm;
 using test::quiescent;
 using test::scaled;
 using test::wait_until;
-
-// Everything through the global queue: no local queues, no stealing.
-bool model_gm() {
-  const char* debug = std::getenv("GOFER_DEBUG");
-  return debug != nullptr && std::string_view(debug).find("model=gm") != std::string_view::npos;
-}
 
 template <class T>
 std::uint64_t total(const scheduler_stats& s, T processor_stats::*field) {
