@@ -2,88 +2,41 @@
 // and takes every P it can get, all the time, while goroutines block, compute and use the runtime.
 #include <gofer/gofer.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <random>
 #include <thread>
 #include <vector>
 
 #include "os/thread.h"
 #include "runtime/sched.h"
+#include "support/compute.h"
 #include "support/pipe.h"
 #include "support/procs.h"
 #include "support/scaled.h"
+#include "support/takers.h"
 #include "support/wait_until.h"
 
 namespace gofer {
 namespace {
 
-using internal::G;
-using internal::GStatus;
 using internal::Inside;
 using internal::P;
 using internal::sched;
 using internal::os::thread_id;
+using test::compute;
+using test::compute_until;
 using test::Pipe;
 using test::Procs;
+using test::Takers;
 using test::wait_until;
 
 constexpr int scaled(int count) { return test::scaled(count, 10); }
 
-void compute(int n) {
-  for (int i = 0; i < n; ++i) internal::cpu_relax();
-}
-
-// The P shall be taken by the test, not given up to sysmon.
-void compute_until(const std::atomic<bool>& end) {
-  const no_preempt scope;
-  while (!end) internal::cpu_relax();
-}
-
-// Threads that take every P they can get until the end of the scope.
-class Takers {
- public:
-  explicit Takers(int n = 1) {
-    for (int i = 0; i < n; ++i) {
-      threads_.emplace_back([this] {
-        while (!stop_) {
-          for (int p = 0; p < sched.procs.load(); ++p) {
-            if (internal::retake(sched.all_ps[p].load())) taken_.fetch_add(1);
-          }
-          std::this_thread::yield();
-        }
-      });
-    }
-  }
-  ~Takers() { stop(); }
-  Takers(const Takers&) = delete;
-  Takers& operator=(const Takers&) = delete;
-
-  void stop() {
-    stop_ = true;
-    for (auto& thread : threads_) thread.join();
-    threads_.clear();
-  }
-  int64_t taken() const { return taken_; }
-
- private:
-  std::atomic<bool> stop_{false};
-  std::atomic<int64_t> taken_{0};
-  std::vector<std::thread> threads_;
-};
-
-class Retake : public testing::Test {
- protected:
-  void SetUp() override {
-    gomaxprocs(0);
-    if (!sched.has_membarrier) GTEST_SKIP() << "no membarrier, no retake";
-  }
-};
+using Retake = test::RetakeTest;
 
 TEST_F(Retake, AnIdleProcessorIsNotTaken) {
   ASSERT_TRUE(wait_until([] { return sched.idle_p_count.load() == sched.procs.load(); }));
@@ -393,171 +346,6 @@ TEST_F(Retake, EntryAtTheMomentOfATakeIsNotMissed) {
   stop = true;
   taker.join();
   EXPECT_EQ(overlaps, 0);
-}
-
-// A goroutine computes at P=1 and loses its P to another one that computes on it; what it calls
-// first then must wait for a P, in its own thread, and work.
-class FirstCall : public Retake {
- protected:
-  /// `call` runs without a P; without one, its end is the first call of the runtime.
-  void check(const std::function<void()>& call) {
-    Procs one(1);
-    std::atomic<G*> victim{nullptr};
-    std::atomic<bool> may_call{false};
-    std::atomic<bool> holder_runs{false};
-    std::atomic<bool> holder_may_end{false};
-    std::atomic<bool> returned{false};
-    wait_group done;
-    done.go([&] {
-      victim = internal::current_m()->curg;
-      compute_until(may_call);
-      if (call) {
-        call();
-        returned = true;
-      }
-    });
-    EXPECT_TRUE(wait_until([&] { return victim != nullptr; }));
-    done.go([&] {
-      holder_runs = true;
-      compute_until(holder_may_end);
-    });
-    P* p = sched.all_ps[0].load();
-    EXPECT_TRUE(wait_until([&] { return internal::retake(p); }));
-    EXPECT_TRUE(wait_until([&] { return holder_runs.load(); }));
-    may_call = true;
-    EXPECT_TRUE(wait_until([&] { return victim.load()->status.load() == GStatus::runnable; }));
-    EXPECT_FALSE(returned);
-    holder_may_end = true;
-    done.wait();
-    EXPECT_EQ(returned, call != nullptr);
-    ASSERT_TRUE(wait_until([&] { return num_goroutine() == 0; }));
-  }
-};
-
-TEST_F(FirstCall, GoStaysOnItsThread) {
-  std::atomic<int> children{0};
-  bool stayed = false;
-  check([&] {
-    const int thread = thread_id();
-    go([&] { children.fetch_add(1); });
-    stayed = thread_id() == thread;
-  });
-  EXPECT_TRUE(stayed);
-  EXPECT_EQ(children, 1);
-}
-
-TEST_F(FirstCall, GoOfALockedGoroutineStaysOnItsThread) {
-  std::atomic<int> children{0};
-  int moved = 0;
-  Procs one(1);
-  std::atomic<bool> stop{false};
-  wait_group done;
-  Takers sysmon;
-  done.go([&] {
-    while (!stop) {
-      compute(100);
-      yield();
-    }
-  });
-  done.go([&] {
-    lock_os_thread();
-    const int thread = thread_id();
-    for (int i = 0; i < 200; ++i) {
-      compute(2000);
-      go([&] { children.fetch_add(1); });
-      moved += thread_id() != thread;
-    }
-    unlock_os_thread();
-    stop = true;
-  });
-  done.wait();
-  ASSERT_TRUE(wait_until([&] { return children == 200; }));
-  EXPECT_EQ(moved, 0);
-}
-
-TEST_F(FirstCall, LockOsThreadLocksTheThreadItIsOn) {
-  int moved = 0;
-  check([&] {
-    const int thread = thread_id();
-    lock_os_thread();
-    moved += thread_id() != thread;
-    for (int i = 0; i < 10; ++i) {
-      yield();
-      moved += thread_id() != thread;
-    }
-    unlock_os_thread();
-  });
-  EXPECT_EQ(moved, 0);
-}
-
-TEST_F(FirstCall, DoneStaysOnItsThread) {
-  bool stayed = false;
-  wait_group group;
-  group.add(1);
-  std::thread waiter([&] { group.wait(); });
-  check([&] {
-    const int thread = thread_id();
-    // With a waiter: done() enters the runtime to wake it.
-    while (sched.parked_threads.load() == 0) internal::cpu_relax();
-    group.done();
-    stayed = thread_id() == thread;
-  });
-  waiter.join();
-  EXPECT_TRUE(stayed);
-}
-
-TEST_F(FirstCall, Yield) {
-  check([] { yield(); });
-}
-
-TEST_F(FirstCall, Wait) {
-  check([] {
-    // The child, too, needs the P.
-    wait_group group;
-    group.go([] {});
-    group.wait();
-  });
-}
-
-TEST_F(FirstCall, StatsAndGomaxprocs) {
-  check([] {
-    static_cast<void>(stats());
-    gomaxprocs(2);
-    gomaxprocs(1);
-  });
-}
-
-TEST_F(FirstCall, Return) { check(nullptr); }
-
-TEST_F(FirstCall, Goexit) {
-  // As check(), but the goroutine never comes back from the call.
-  Procs one(1);
-  std::atomic<G*> victim{nullptr};
-  std::atomic<bool> may_call{false};
-  std::atomic<bool> holder_runs{false};
-  std::atomic<bool> destroyed{false};
-  wait_group done;
-  done.go([&] {
-    struct Guard {
-      std::atomic<bool>& flag;
-      ~Guard() { flag = true; }
-    } guard{destroyed};
-    victim = internal::current_m()->curg;
-    compute_until(may_call);
-    goexit();
-  });
-  ASSERT_TRUE(wait_until([&] { return victim != nullptr; }));
-  done.go([&] {
-    holder_runs = true;
-    compute_until(may_call);
-  });
-  P* p = sched.all_ps[0].load();
-  EXPECT_TRUE(wait_until([&] { return internal::retake(p); }));
-  EXPECT_TRUE(wait_until([&] { return holder_runs.load(); }));
-  may_call = true;
-  done.wait();
-  EXPECT_TRUE(destroyed);
-  EXPECT_TRUE(wait_until([] { return num_goroutine() == 0; }));
 }
 
 // The test pretends that an M spins. It does not help: the P with work, or the one that the work in

@@ -13,6 +13,7 @@
 #include "os/thread.h"
 #include "runtime/sanitizer.h"
 #include "runtime/sched.h"
+#include "support/compute.h"
 #include "support/procs.h"
 #include "support/wait_until.h"
 
@@ -21,12 +22,9 @@ namespace {
 
 using internal::M;
 using internal::sched;
+using test::compute;
 using test::Procs;
 using test::wait_until;
-
-void compute(int n) {
-  for (int i = 0; i < n; ++i) internal::cpu_relax();
-}
 
 // Goroutines that start others, yield, wait and compute until told to stop; what they start counts
 // itself in and out.

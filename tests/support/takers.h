@@ -1,0 +1,64 @@
+// Taking Ps away from goroutines that are outside of the runtime, without waiting for sysmon.
+#pragma once
+
+#include <gofer/go.h>
+#include <gofer/no_preempt.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "runtime/sched.h"
+
+namespace gofer::test {
+
+/// The P shall be taken by the test, not given up to sysmon.
+inline void compute_until(const std::atomic<bool>& end) {
+  const no_preempt scope;
+  while (!end) internal::cpu_relax();
+}
+
+/// Threads that take every P they can get until the end of the scope.
+class Takers {
+ public:
+  explicit Takers(int n = 1) {
+    for (int i = 0; i < n; ++i) {
+      threads_.emplace_back([this] {
+        while (!stop_) {
+          for (int p = 0; p < internal::sched.procs.load(); ++p) {
+            if (internal::retake(internal::sched.all_ps[p].load())) taken_.fetch_add(1);
+          }
+          std::this_thread::yield();
+        }
+      });
+    }
+  }
+  ~Takers() { stop(); }
+  Takers(const Takers&) = delete;
+  Takers& operator=(const Takers&) = delete;
+
+  void stop() {
+    stop_ = true;
+    for (auto& thread : threads_) thread.join();
+    threads_.clear();
+  }
+  int64_t taken() const { return taken_; }
+
+ private:
+  std::atomic<bool> stop_{false};
+  std::atomic<int64_t> taken_{0};
+  std::vector<std::thread> threads_;
+};
+
+/// Tests in which Ps are taken: skipped where they cannot be.
+class RetakeTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    gomaxprocs(0);
+    if (!internal::sched.has_membarrier) GTEST_SKIP() << "no membarrier, no retake";
+  }
+};
+
+}  // namespace gofer::test
