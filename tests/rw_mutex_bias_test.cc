@@ -10,17 +10,16 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/sanitizer.h"
 #include "support/beside.h"
+#include "support/scaled.h"
 #include "support/wait_until.h"
 
 namespace gofer {
 namespace {
 
 using namespace std::chrono_literals;
+using test::scaled;
 using test::wait_until;
-
-constexpr int scaled(int count) { return internal::sanitizers_enabled ? count / 20 : count; }
 
 // How the lock begins. Readers set the bit when they have met often enough, as may anybody while no
 // writer has the lock or waits for it.

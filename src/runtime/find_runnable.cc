@@ -34,8 +34,9 @@ G* take_global_locking(P* p, uint32_t max) {
   return take_global(p, max);
 }
 
-// Who was paused computes for long, and would keep the P from those whose work is short: for so long
-// after its pause it gets none for which there is other work, in the P's queue or in the netpoller.
+// Who was paused computes for long, and would keep the P from those whose work is short: for so
+// long after its pause it gets none for which there is other work, in the P's queue or in the
+// netpoller.
 constexpr int64_t longest_patience_ns = 10'000'000;
 
 bool next_can_wait() {
