@@ -10,8 +10,8 @@
 //  - An exception that leaves a goroutine's function ends the process with a report.
 //  - When main returns or exit() is called, no goroutine is scheduled any more; those that compute
 //    at that moment go on like detached threads until the process is gone.
-//  - In the child of a fork() the runtime must not be used (exec and _exit are fine): the first
-//    use there ends the child with a message.
+//  - In the child of a fork() the runtime must not be used (exec and _exit are fine, and to close
+//    an fd, which stays open in the parent): the first use there ends the child with a message.
 #pragma once
 
 #include <gofer/detail/config.h>

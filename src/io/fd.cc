@@ -57,6 +57,11 @@ FdState* open_fd(int native, FdKind kind, std::error_code& ec) noexcept {
 
 void close_fd(FdState* s) noexcept {
   if (s->closed.exchange(true, std::memory_order_seq_cst)) return;
+  if (sched.forked.load(relaxed)) {  // who waits, epoll and the socket file are the parent's
+    std::free(s->socket_file);
+    ::close(s->native);
+    return;
+  }
   if (s->poll != nullptr) poll_close(s->poll);
   const std::scoped_lock lock_reading(s->reading);
   const std::scoped_lock lock_writing(s->writing);
