@@ -54,7 +54,7 @@ Found look_up(const std::string& host, const std::string& port, bool passive, in
   hints.ai_flags = flags | (passive ? AI_PASSIVE : 0);
   addrinfo* list = nullptr;
   const int error = getaddrinfo(host.empty() ? nullptr : host.c_str(), port.c_str(), &hints, &list);
-  if (error == EAI_SYSTEM) return {{}, internal::system_error_code(errno)};
+  if (error == EAI_SYSTEM && errno != 0) return {{}, internal::system_error_code(errno)};
   if (error != 0) return {{}, {error, resolve_category()}};
   Found found;
   for (const addrinfo* i = list; i != nullptr; i = i->ai_next) {
