@@ -238,7 +238,7 @@ TEST_F(NetClose, ConnectionsThatWereAcceptedOutliveTheListener) {
 
 // Its number is soon another listener's, or a connection's.
 TEST_F(NetClose, ListenersComeAndGoWhileManyDialThem) {
-  const int rounds = scaled(200);
+  const int rounds = scaled(40);
   std::atomic<bool> stop{false};
   std::atomic<int> strange{0};
   constexpr int places = 4;
