@@ -24,7 +24,7 @@ namespace gofer {
 namespace {
 
 using namespace std::chrono_literals;
-using test::in_both;
+using test::in_goroutine_and_thread;
 using test::wait_until;
 using test::waiting_receivers;
 using test::waiting_senders;
@@ -125,7 +125,7 @@ TYPED_TEST_SUITE(ChannelOf, Elements);
 TYPED_TEST(ChannelOf, PassesEveryElementOnce) {
   using T = TypeParam;
   for (const std::size_t capacity : {0u, 1u, 7u}) {
-    in_both([capacity] {
+    in_goroutine_and_thread([capacity] {
       chan<T> c(capacity);
       go([c] {
         for (int i = 0; i < 100; ++i) c.send(T(i));
@@ -140,7 +140,7 @@ TYPED_TEST(ChannelOf, PassesEveryElementOnce) {
 
 TYPED_TEST(ChannelOf, DestroysWhatIsLeftInADroppedChannel) {
   using T = TypeParam;
-  in_both([] {
+  in_goroutine_and_thread([] {
     chan<T> c(5);
     for (int i = 0; i < 5; ++i) c.send(T(i));
     EXPECT_EQ(c.recv()->value, 0);
@@ -155,7 +155,7 @@ TYPED_TEST(ChannelOf, DestroysWhatIsLeftInADroppedChannel) {
 
 TYPED_TEST(ChannelOf, ThatCannotBeSentStaysWithTheCaller) {
   using T = TypeParam;
-  in_both([] {
+  in_goroutine_and_thread([] {
     chan<T> c(0);
     T element(3);
     EXPECT_FALSE(c.try_send(std::move(element)));
@@ -205,7 +205,7 @@ TYPED_TEST(ChannelOf, SentInVainByCloseStaysWithTheCaller) {
 
 TYPED_TEST(ChannelOf, GoesThroughSelectInBothDirections) {
   using T = TypeParam;
-  in_both([] {
+  in_goroutine_and_thread([] {
     chan<T> a(0);
     chan<T> b(1);
     wait_group group;
@@ -228,7 +228,7 @@ TYPED_TEST(ChannelOf, GoesThroughSelectInBothDirections) {
 // ---- What throws
 
 TEST(ElementThatThrows, WhileItIsCopiedOrMovedIntoTheChannelIsNotSent) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     chan<MayThrow> c(4);
     chan<CopyMayThrow> d(4);
     MayThrow element(1);
@@ -258,7 +258,7 @@ TEST(ElementThatThrows, WhileItIsCopiedOrMovedIntoTheChannelIsNotSent) {
 
 // A second case cannot be prepared: the first gives back what it had taken already.
 TEST(ElementThatThrows, InOneCaseLeavesTheOtherCasesTheirValues) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     chan<Small> small(1);
     chan<MoveMayThrow> c(1);
     Small first(1);
@@ -278,7 +278,7 @@ TEST(ElementThatThrows, InOneCaseLeavesTheOtherCasesTheirValues) {
 // An element that is sent with a fuse of 2 throws when it is received.
 TEST(ElementThatThrows, WhileItIsReceivedGoesBack) {
   for (const std::size_t capacity : {0u, 3u}) {
-    in_both([capacity] {
+    in_goroutine_and_thread([capacity] {
       chan<MoveMayThrow> c(capacity);
       wait_group group;
       group.go([c] {
@@ -313,7 +313,7 @@ TEST(ElementThatThrows, WhileItIsReceivedGoesBack) {
 }
 
 TEST(ElementThatThrows, GivenBackIsReceivedByEveryForm) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     chan<MoveMayThrow> c(1);
     const auto give_back = [&] {
       c.send(MoveMayThrow(5, 2));
@@ -343,7 +343,7 @@ TEST(ElementThatThrows, GivenBackIsReceivedByEveryForm) {
 
 // However many moves a form of receiving makes: if one throws, the element is in the channel.
 TEST(ElementThatThrows, AtAnyMoveOfAReceiveGoesBack) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     for (int n = 2; n < 8; ++n) {
       chan<MoveMayThrow> c(2);
       const auto check = [&](const char* form, auto&& receive) {
@@ -421,7 +421,7 @@ TEST(Element, OfSixtyFourKiBArrivesIntact) {
 
 TEST(Element, MayBeEmpty) {
   struct Nothing {};
-  in_both([] {
+  in_goroutine_and_thread([] {
     chan<Nothing> c(1000);
     for (int i = 0; i < 1000; ++i) ASSERT_TRUE(c.try_send({}));
     EXPECT_FALSE(c.try_send({}));
@@ -444,7 +444,7 @@ void pass_aligned() {
   struct alignas(Align) Block {
     unsigned char bytes[Size];
   };
-  in_both([] {
+  in_goroutine_and_thread([] {
     chan<Block> c(3);
     int wrong = 0;
     for (int round = 0; round < 10; ++round) {
@@ -476,7 +476,7 @@ TEST(Element, MayHaveAnySizeAndAlignment) {
 }
 
 TEST(Element, MayOwnMemoryAndBeMovedOnly) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     chan<std::unique_ptr<int>> c(2);
     c.send(std::make_unique<int>(1));
     c.send(std::make_unique<int>(2));
@@ -498,7 +498,7 @@ TEST(Element, NeedsAMoveConstructorAndNothingElse) {
     explicit Fixed(int v) : value(v) {}
     const int value;
   };
-  in_both([] {
+  in_goroutine_and_thread([] {
     chan<Fixed> c(4);
     for (int i = 0; i < 4; ++i) c.send(Fixed(i));
     c.close();
@@ -519,7 +519,7 @@ TEST(Element, MayUseChannelsInItsDestructor) {
     }
     chan<int> tell;
   };
-  in_both([] {
+  in_goroutine_and_thread([] {
     chan<int> told(10);
     {
       chan<Teller> c(5);

@@ -29,7 +29,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::error_of;
-using test::in_both;
+using test::in_goroutine_and_thread;
 using test::scaled;
 using test::wait_until;
 using test::waiting_receivers;
@@ -56,7 +56,7 @@ TEST(Channel, KeepsOrderAtEveryCapacity) {
 }
 
 TEST(Channel, HasRoomForItsCapacityAndNoMore) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     for (std::size_t capacity = 0; capacity < 200; ++capacity) {
       chan<int> c(capacity);
       ASSERT_EQ(c.cap(), capacity);
@@ -83,7 +83,7 @@ TEST(Channel, WithImpossibleCapacityIsNotMade) {
 }
 
 TEST(Channel, ReceiveFromClosedDrainsBufferFirst) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     chan<std::string> c(3);
     c.send("a");
     c.send("b");
@@ -124,7 +124,7 @@ TEST(Channel, RangeForMayBeLeftAndEnteredAgain) {
 }
 
 TEST(Channel, OfClosedOrNilMisusedThrowsGosWords) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     for (const std::size_t capacity : {0u, 1u, 5u}) {
       chan<int> c(capacity);
       c.close();
@@ -140,7 +140,7 @@ TEST(Channel, OfClosedOrNilMisusedThrowsGosWords) {
 }
 
 TEST(Channel, NilIsNeverReady) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     chan<std::string> c;
     EXPECT_FALSE(c);
     EXPECT_EQ(c.len(), 0u);
@@ -277,7 +277,7 @@ TEST(Channel, TimeLimitLeavesTheQueueToTheOthers) {
 // ---- Time limits
 
 TEST(Channel, TimeLimitThatIsOverStillTakesWhatIsThere) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     chan<int> c(1);
     const auto past = std::chrono::steady_clock::now() - 1h;
     for (const auto d : {0ns, -1ns, std::chrono::nanoseconds::min()}) {
@@ -298,7 +298,7 @@ TEST(Channel, TimeLimitThatIsOverStillTakesWhatIsThere) {
 }
 
 TEST(Channel, WaitsNoLessThanItsTime) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     chan<int> c(0);
     const auto waits = [&](auto&& wait) {
       const auto begin = std::chrono::steady_clock::now();
@@ -321,7 +321,7 @@ TEST(Channel, HugeTimeLimitsDoNotOverflow) {
       EXPECT_TRUE(wait_until([&] { return waiting_receivers(c) == 1; }));
       EXPECT_TRUE(send(c));
     };
-    in_both(pass);
+    in_goroutine_and_thread(pass);
     EXPECT_TRUE(wait_until([] { return num_goroutine() == 0; }));
   };
   const auto check_for = [&](auto d) {
@@ -409,7 +409,7 @@ TEST(Channel, OfChannelsCarriesTheWayBack) {
     int value;
     chan<int> reply;
   };
-  in_both([] {
+  in_goroutine_and_thread([] {
     chan<Request> requests(0);
     go([requests] {
       for (const Request& r : requests) r.reply.send(r.value * r.value);

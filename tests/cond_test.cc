@@ -24,7 +24,7 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 using test::ChildResult;
-using test::in_both;
+using test::in_goroutine_and_thread;
 using test::quiescent;
 using test::run_child;
 using test::scaled;
@@ -67,7 +67,7 @@ static_assert(std::is_nothrow_default_constructible_v<cond>);
 [[maybe_unused]] constinit cond global;
 
 TEST_F(Cond, SignalsForNobodyAreNotKept) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     mutex m;
     cond c;
     c.signal();
@@ -179,7 +179,7 @@ TEST_F(Cond, NoSignalIsStolenByALaterWaiter) {
 }
 
 TEST_F(Cond, PredicateIsCalledUntilItIsTrue) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     mutex m;
     cond c;
     int value = 0;
@@ -281,7 +281,7 @@ TEST_F(Cond, WorksWithTheStandardsMutexInThreads) {
 }
 
 TEST_F(Cond, WorksWithAnyLock) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     cond c;
     rw_mutex rw;
     wait_group group;
@@ -319,7 +319,7 @@ TEST_F(Cond, SignalBeforeTheWaiterSleepsIsNotLost) {
       c.signal();
     }
   };
-  in_both([] {
+  in_goroutine_and_thread([] {
     cond c;
     SignalsOnUnlock lock{c};
     for (int i = 0; i < 1000; ++i) {
@@ -334,7 +334,7 @@ TEST_F(Cond, SignalBeforeTheWaiterSleepsIsNotLost) {
 // ---------------------------------------------------------------- limits
 
 TEST_F(Cond, TimeLimitsOfThePastDoNotWaitAndOthersAreNotOverTooEarly) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     mutex m;
     cond c;
     std::unique_lock lock(m);
@@ -358,7 +358,7 @@ TEST_F(Cond, TimeLimitsOfThePastDoNotWaitAndOthersAreNotOverTooEarly) {
 }
 
 TEST_F(Cond, HugeTimeLimitsLastUntilTheSignal) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     mutex m;
     cond c;
     wait_group group;
@@ -461,7 +461,7 @@ TEST_F(Cond, TimeoutsThatRaceWithSignalsLoseNothing) {
 // ---------------------------------------------------------------- contexts
 
 TEST_F(Cond, ContextThatIsDoneEndsTheWaitAtOnce) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     mutex m;
     cond c;
     const auto [ctx, cancel] = with_cancel(background());
@@ -475,7 +475,7 @@ TEST_F(Cond, ContextThatIsDoneEndsTheWaitAtOnce) {
 }
 
 TEST_F(Cond, SignalEndsAWaitWithAContext) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     mutex m;
     cond c;
     const auto [ctx, cancel] = with_cancel(background());

@@ -28,7 +28,7 @@ using std::chrono::steady_clock;
 using test::all_asleep;
 using test::ChildResult;
 using test::in_all;
-using test::in_both;
+using test::in_goroutine_and_thread;
 using test::quiescent;
 using test::run_child;
 using test::scaled;
@@ -92,7 +92,7 @@ TEST_F(Mutex, ExcludesGoroutinesAndThreads) {
 }
 
 TEST_F(Mutex, IsTakenByTheLocksOfTheStandard) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     mutex a, b;
     {
       std::lock_guard guard(a);
@@ -160,7 +160,7 @@ TEST_F(Mutex, TryLockTakesItOnlyIfItIsFree) {
 
 TEST_F(Mutex, MayBeUnlockedByAnother) {
   mutex m;
-  in_both([&] {
+  in_goroutine_and_thread([&] {
     for (int i = 0; i < 100; ++i) {
       m.lock();
       started.go([&] { m.unlock(); });
@@ -206,7 +206,7 @@ TEST_F(Mutex, IsUnlockedWhenItsHolderEndsByGoexit) {
 // ---------------------------------------------------------------- time limits
 
 TEST_F(Mutex, AnyTimeLimitDoesForAFreeOne) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     mutex m;
     const auto ok = [&](bool locked) {
       if (locked) m.unlock();
@@ -227,7 +227,7 @@ TEST_F(Mutex, AnyTimeLimitDoesForAFreeOne) {
 TEST_F(Mutex, TimeLimitsOfThePastDoNotWait) {
   mutex m;
   m.lock();
-  in_both([&] {
+  in_goroutine_and_thread([&] {
     EXPECT_FALSE(m.try_lock_for(0s));
     EXPECT_FALSE(m.try_lock_for(-1ns));
     EXPECT_FALSE(m.try_lock_for(-1h));
@@ -248,7 +248,7 @@ TEST_F(Mutex, TimeLimitsOfThePastDoNotWait) {
 TEST_F(Mutex, TimeLimitsAreNotOverTooEarly) {
   mutex m;
   m.lock();
-  in_both([&] {
+  in_goroutine_and_thread([&] {
     for (const auto d : {1us, 200us, 3000us}) {
       const auto begin = steady_clock::now();
       EXPECT_FALSE(m.try_lock_for(d));
@@ -343,7 +343,7 @@ TEST_F(Mutex, TimeoutThatMeetsTheUnlockPassesItOn) {
 // ---------------------------------------------------------------- contexts
 
 TEST_F(Mutex, ContextThatIsDoneEndsTheWaitAtOnce) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     mutex m;
     m.lock();
     const auto [ctx, cancel] = with_cancel(background());
@@ -356,7 +356,7 @@ TEST_F(Mutex, ContextThatIsDoneEndsTheWaitAtOnce) {
 }
 
 TEST_F(Mutex, ContextIsOfNoAccountIfNobodyEndsIt) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     mutex m;
     const auto [ctx, cancel] = with_cancel(background());
     for (const context& c : {ctx, background(), with_timeout(background(), 1h).ctx}) {
@@ -403,7 +403,7 @@ TEST_F(Mutex, CancelledContextEndsAllWaitsWithIt) {
 TEST_F(Mutex, DeadlineOfAContextEndsTheWait) {
   mutex m;
   m.lock();
-  in_both([&] {
+  in_goroutine_and_thread([&] {
     const auto begin = steady_clock::now();
     const auto [ctx, cancel] = with_timeout(background(), 2ms);
     EXPECT_FALSE(m.lock(ctx));

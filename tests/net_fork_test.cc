@@ -19,6 +19,7 @@
 
 #include "support/census.h"
 #include "support/descriptors.h"
+#include "support/goroutines_and_threads.h"
 #include "support/pipe.h"
 #include "support/sockets.h"
 

@@ -23,6 +23,7 @@
 #include "runtime/current.h"
 #include "support/census.h"
 #include "support/descriptors.h"
+#include "support/goroutines_and_threads.h"
 #include "support/sockets.h"
 
 namespace gofer {

@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 using test::all_asleep;
 using test::in_all;
-using test::in_both;
+using test::in_goroutine_and_thread;
 using test::is_free;
 using test::quiescent;
 using test::scaled;
@@ -34,7 +34,7 @@ using RWMutex = test::QuiescentTest;
 // ---------------------------------------------------------------- limits
 
 TEST_F(RWMutex, AnyTimeLimitDoesForAFreeOne) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     rw_mutex m;
     const auto try_both = [&](auto d) {
       EXPECT_TRUE(m.try_lock_for(d));
@@ -61,7 +61,7 @@ TEST_F(RWMutex, TimeLimitsOfThePastDoNotWaitAndOthersAreNotOverTooEarly) {
   for (const bool written : {true, false}) {
     rw_mutex m;
     written ? m.lock() : m.lock_shared();
-    in_both([&] {
+    in_goroutine_and_thread([&] {
       const auto fails = [&](auto d) {
         const auto begin = steady_clock::now();
         EXPECT_FALSE(m.try_lock_for(d));
@@ -200,7 +200,7 @@ TEST_F(RWMutex, TimeoutsThatRaceWithUnlocksLoseNothing) {
 // ---------------------------------------------------------------- contexts
 
 TEST_F(RWMutex, ContextThatIsDoneEndsTheWaitAtOnce) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     rw_mutex m;
     const auto [ctx, cancel] = with_cancel(background());
     cancel();
@@ -221,7 +221,7 @@ TEST_F(RWMutex, ContextThatIsDoneEndsTheWaitAtOnce) {
 }
 
 TEST_F(RWMutex, ContextIsOfNoAccountIfNobodyEndsIt) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     rw_mutex m;
     const auto [ctx, cancel] = with_cancel(background());
     for (const context& c : {ctx, background(), with_timeout(background(), 1h).ctx}) {

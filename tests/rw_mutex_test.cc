@@ -28,7 +28,7 @@ using std::chrono::steady_clock;
 using test::all_asleep;
 using test::ChildResult;
 using test::in_all;
-using test::in_both;
+using test::in_goroutine_and_thread;
 using test::is_free;
 using test::quiescent;
 using test::run_child;
@@ -43,7 +43,7 @@ static_assert(!std::is_copy_constructible_v<rw_mutex> && !std::is_move_construct
 static_assert(std::is_nothrow_default_constructible_v<rw_mutex>);
 
 TEST_F(RWMutex, IsTakenByTheLocksOfTheStandard) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     rw_mutex m, other;
     {
       std::lock_guard guard(m);
@@ -69,7 +69,7 @@ TEST_F(RWMutex, IsTakenByTheLocksOfTheStandard) {
 }
 
 TEST_F(RWMutex, MayBeUnlockedByAnother) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     rw_mutex m;
     for (int i = 0; i < 100; ++i) {
       m.lock();

@@ -26,7 +26,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::error_of;
-using test::in_both;
+using test::in_goroutine_and_thread;
 using test::wait_until;
 using test::waiting_receivers;
 using test::waiting_senders;
@@ -41,7 +41,7 @@ chan<T> closed_chan() {
 // ---- Which case
 
 TEST(Select, DoesTheOnlyCaseThatCanBeDone) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     chan<int> full(1);
     chan<int> empty(1);
     full.send(1);
@@ -56,7 +56,7 @@ TEST(Select, DoesTheOnlyCaseThatCanBeDone) {
 }
 
 TEST(Select, WithDefaultDoesNotWait) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     chan<int> c(0);
     chan<int> nil;
     bool called = false;
@@ -73,7 +73,7 @@ TEST(Select, WithDefaultDoesNotWait) {
 }
 
 TEST(Select, WithDefaultDoesWhatCanBeDone) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     chan<int> c(1);
     EXPECT_EQ(select(on_default(), on_send(c, 1)), 1u);
     EXPECT_EQ(select(on_default(), on_send(c, 2), on_recv(c)), 2u);
@@ -82,7 +82,7 @@ TEST(Select, WithDefaultDoesWhatCanBeDone) {
 }
 
 TEST(Select, TimesOut) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     chan<int> c(0);
     chan<int> nil;
     const auto begin = std::chrono::steady_clock::now();
@@ -111,7 +111,7 @@ TEST(Select, PrefersWhatCanBeDoneToATimeThatIsOver) {
 
 TEST(Select, WithHugeTimeLimitsWaits) {
   const auto check = [](auto limit) {
-    in_both([limit] {
+    in_goroutine_and_thread([limit] {
       chan<int> c(0);
       wait_group group;
       group.go([c, limit] { EXPECT_EQ(select(on_timeout(limit), on_recv(c)), 1u); });
@@ -126,7 +126,7 @@ TEST(Select, WithHugeTimeLimitsWaits) {
 }
 
 TEST(Select, NeverChoosesANilChannel) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     chan<int> nil;
     chan<int> c(1);
     for (int i = 0; i < 100; ++i) {
@@ -159,7 +159,7 @@ void expect_uniform(std::size_t ready, Choose&& choose) {
 }
 
 TEST(Select, ChoosesUniformlyAmongReadyCases) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     const chan<int> closed = closed_chan<int>();
     const chan<int> closed2 = closed_chan<int>();
     chan<int> silent(0);
@@ -187,7 +187,7 @@ TEST(Select, ChoosesUniformlyAmongReadyCases) {
 // ---- What the functions get
 
 TEST(Select, HandsTheValueToEveryFormOfFunction) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     chan<std::string> c(1);
     std::string got;
     c.send("a");
@@ -219,7 +219,7 @@ TEST(Select, HandsTheValueToEveryFormOfFunction) {
 }
 
 TEST(Select, OnClosedChannelHandsOverTheEnd) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     const chan<int> c = closed_chan<int>();
     bool optional_was_empty = false;
     int value = 5;
@@ -256,7 +256,7 @@ TEST(Select, ThatWaitsIsEndedByClose) {
 }
 
 TEST(Select, ThatSendsToClosedThrows) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     const chan<std::string> c = closed_chan<std::string>();
     chan<int> silent(0);
     bool called = false;
@@ -288,7 +288,7 @@ TEST(Select, ThatSendsToClosedThrows) {
 }
 
 TEST(Select, ExceptionOfAFunctionReachesTheCaller) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     chan<int> c(2);
     c.send(1);
     EXPECT_THROW(select(on_recv(c, [](int) { throw std::runtime_error("no"); })),
@@ -312,7 +312,7 @@ struct Large {
 };
 
 TEST(Select, LeavesTheValueToTheCallerIfTheCaseIsNotChosen) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     chan<std::unique_ptr<int>> c(0);
     chan<Large> large(0);
     auto small_value = std::make_unique<int>(1);
@@ -356,7 +356,7 @@ TEST(Select, MayHaveTheSameChannelInManyCases) {
 }
 
 TEST(Select, DoesNotMeetItself) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     chan<int> c(0);
     for (int i = 0; i < 5; ++i) {
       EXPECT_EQ(select(on_recv(c), on_send(c, 1), on_recv(c), on_default()), 3u);
@@ -409,7 +409,7 @@ TEST(Select, OfALostCaseLeavesTheOthersInTheQueue) {
 }
 
 TEST(Select, MayHaveMoreThanEightCases) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     std::array<chan<int>, 12> c;
     for (auto& one : c) one = chan<int>(0);
     wait_group group;
@@ -431,7 +431,7 @@ TEST(Select, MayHaveMoreThanEightCases) {
 // ---- Cases put together at run time
 
 TEST(AnyCase, MayBeManyAndUsedAgain) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     constexpr std::size_t count = 100;
     std::vector<chan<int>> c;
     std::vector<any_case> cases;
@@ -471,7 +471,7 @@ TEST(AnyCase, KeepsItsChannelAlive) {
 }
 
 TEST(AnyCase, DefaultsAndTimesOut) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     chan<int> c(2);
     std::vector<any_case> cases;
     cases.emplace_back(on_recv(c));
@@ -487,7 +487,7 @@ TEST(AnyCase, DefaultsAndTimesOut) {
 }
 
 TEST(AnyCase, SendsAgainAndAgain) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     chan<int> c(2);
     chan<Large> large(1);
     Large value(8);
@@ -513,7 +513,7 @@ TEST(AnyCase, SendsAgainAndAgain) {
 
 // The case lives on, but what could not be sent is the caller's again.
 TEST(Select, ThatThrowsLeavesTheValuesOfNamedCasesToTheCaller) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     const chan<Large> c = closed_chan<Large>();
     chan<Large> other(0);
     Large one(1);
@@ -528,7 +528,7 @@ TEST(Select, ThatThrowsLeavesTheValuesOfNamedCasesToTheCaller) {
 TEST(AnyCase, ChoosesUniformly) {
   std::vector<any_case> cases;
   for (int i = 0; i < 4; ++i) cases.emplace_back(on_recv(closed_chan<int>()));
-  in_both([&] { expect_uniform(4, [&] { return select(cases); }); });
+  in_goroutine_and_thread([&] { expect_uniform(4, [&] { return select(cases); }); });
 }
 
 // ---- Reports

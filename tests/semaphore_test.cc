@@ -27,7 +27,7 @@ using std::chrono::steady_clock;
 using test::all_asleep;
 using test::ChildResult;
 using test::in_all;
-using test::in_both;
+using test::in_goroutine_and_thread;
 using test::quiescent;
 using test::run_child;
 using test::scaled;
@@ -74,7 +74,7 @@ struct Line {
 };
 
 TEST_F(Semaphore, CountsItsPermits) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     semaphore s(5);
     EXPECT_EQ(s.available(), 5);
     s.acquire(2);
@@ -95,7 +95,7 @@ TEST_F(Semaphore, CountsItsPermits) {
 }
 
 TEST_F(Semaphore, NegativeAmountsAreRefused) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     semaphore s(3);
     const auto [ctx, cancel] = with_cancel(background());
     EXPECT_THROW(s.acquire(-1), std::invalid_argument);
@@ -176,7 +176,7 @@ TEST_F(Semaphore, LargeRequestIsNotStarvedBySmallOnes) {
 }
 
 TEST_F(Semaphore, TimeLimitsOfThePastDoNotWaitAndOthersAreNotOverTooEarly) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     semaphore s(1);
     EXPECT_TRUE(s.try_acquire_for(-1h));
     for (const auto d : {0us, -1us, 1us, 200us, 3000us}) {
@@ -249,7 +249,7 @@ TEST_F(Semaphore, TimeoutsThatRaceWithReleasesLoseNothing) {
 }
 
 TEST_F(Semaphore, ContextEndsTheWait) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     semaphore s(2);
     const auto [ctx, cancel] = with_cancel(background());
     EXPECT_TRUE(s.acquire(ctx));
@@ -358,7 +358,7 @@ TEST_F(Once, OthersReturnOnlyWhenItIsOver) {
 }
 
 TEST_F(Once, ThatThrowsHasNotHappened) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     once o;
     int calls = 0;
     const auto fail = [&] {
@@ -460,7 +460,7 @@ TEST_F(Barrier, KeepsAllInTheSamePhase) {
 }
 
 TEST_F(Barrier, OfOneNeverWaits) {
-  in_both([] {
+  in_goroutine_and_thread([] {
     int completed = 0;
     barrier b(1, [&] { ++completed; });
     for (int i = 0; i < 100; ++i) b.arrive_and_wait();

@@ -22,17 +22,17 @@ namespace {
 constexpr int64_t least_share_ns = 2'000'000'000;
 constexpr auto longest_pause = 50ms;
 
-std::error_code connect_once(FdState* s, const context* ctx, const address& to) {
+// The error, 0 if it is connected already, or EINPROGRESS.
+int begin_connecting(int native, const address& to) {
+  if (connect(native, to.data(), to.size()) == 0) return 0;
+  const int error = last_error();
+  if (error == EINTR) return EINPROGRESS;
+  return error == EAGAIN ? EBUSY : error;  // the backlog of a unix-domain listener is full
+}
+
+std::error_code wait_until_connected(FdState* s, const context* ctx) {
   std::error_code ec;
-  bool begun = false;
   do_io(s, IoSide::out, ctx, ec, [&](int native) -> ssize_t {
-    if (!begun) {
-      begun = true;
-      if (connect(native, to.data(), to.size()) == 0) return 0;
-      const int error = last_error();
-      if (error == EINPROGRESS || error == EINTR) return -EAGAIN;
-      return error == EAGAIN ? -EBUSY : -error;  // the backlog of a unix-domain listener is full
-    }
     int error = 0;
     socklen_t size = sizeof error;
     getsockopt(native, SOL_SOCKET, SO_ERROR, &error, &size);
@@ -56,14 +56,17 @@ conn connect_to(const context* ctx, const address& to, int64_t deadline_ns, std:
     const int on = 1;
     setsockopt(native, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   }
-  FdState* state = open_fd(native, kind_of(to), ec);
+  // Before anybody watches it: of a socket that is not connected the kernel says that it has ended.
+  const int error = begin_connecting(native, to);
+  ec = system_error_code(error == EINPROGRESS ? 0 : error);
+  FdState* state = ec ? nullptr : open_fd(native, kind_of(to), ec);
   if (state == nullptr) {
     ::close(native);
     return {};
   }
   conn c = access::make_conn(state);
   poll_set_deadline(state->poll->out, deadline_ns);
-  ec = connect_once(state, ctx, to);
+  ec = wait_until_connected(state, ctx);
   // With nobody there, the kernel may choose the very port that was asked for, and connect the
   // socket with itself.
   std::error_code unknown;

@@ -12,16 +12,10 @@ namespace gofer::test {
 
 /// Calls f in a goroutine, then in this thread.
 template <class F>
-void in_both(F f) {
+void in_goroutine_and_thread(F f) {
   run(f);
   SCOPED_TRACE("in a thread");
   f();
-}
-
-/// in_both, where the reader needs to be told which two.
-template <class F>
-void in_goroutine_and_thread(F f) {
-  in_both(f);
 }
 
 /// Calls f(number) in so many goroutines and threads and waits for them all.
