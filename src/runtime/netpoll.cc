@@ -208,6 +208,7 @@ void poll_set_deadline(PollSide& side, int64_t deadline_ns) {
 }
 
 void netpoll(int64_t timeout_ns, GQueue& list) {
+  if (!sched.has_poller.load(acquire)) return;  // for epoll_fd
   epoll_event events[events_at_once];
   const int n = os::epoll_wait(epoll_fd, events, events_at_once, timeout_ns);
   bump(sched.polls);
