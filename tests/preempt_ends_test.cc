@@ -136,6 +136,13 @@ TEST_F(PreemptChild, WorksWhenItsStarterHasAllSignalsBlocked) {
   EXPECT_EQ(run_preempt("blocked_in_starter").out, "paused\n");
 }
 
+TEST_F(PreemptChild, GoesOnAfterItWasStopped) {
+  const ChildResult r = run_preempt("stopped_and_continued");
+  EXPECT_TRUE(r.exited_with(0)) << r;
+  EXPECT_EQ(r.out, "went on\n") << r;
+  EXPECT_EQ(r.err, "") << r;
+}
+
 TEST_F(PreemptChild, TimersAreServedWhileThreadsAreOnlyBeingStarted) {
   for (int i = 0; i < 10; ++i) {
     const ChildResult r = run_child("preempt_child", {"timer_at_start"}, {"GOMAXPROCS=4"});

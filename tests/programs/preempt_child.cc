@@ -414,6 +414,31 @@ int timer_at_start() {
   return 0;
 }
 
+// A child process stops this one again and again, in the middle of whatever it does.
+int stopped_and_continued() {
+  constexpr int stops = 30;
+  return gofer::run([] {
+    for (int i = 0; i < 3; ++i) gofer::go(spin);
+    const pid_t stopped = getpid();
+    const pid_t child = fork();
+    if (child == 0) {
+      for (int i = 0; i < stops; ++i) {
+        kill(stopped, SIGSTOP);
+        usleep(5000 + 700 * i);
+        kill(stopped, SIGCONT);
+        usleep(1000 + 500 * i);
+      }
+      _exit(0);
+    }
+    int woken = 0;
+    int status = 0;
+    for (; waitpid(child, &status, WNOHANG) == 0; ++woken) gofer::sleep_for(500us);
+    gofer::sleep_for(1ms);
+    say(woken >= 5 ? "went on" : "hardly went on");
+    return status;
+  });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -444,5 +469,6 @@ int main(int argc, char** argv) {
                        {"own_signals_repeated", own_signals_repeated},
                        {"user_ignores", user_ignores},
                        {"blocked_in_starter", blocked_in_starter},
-                       {"timer_at_start", timer_at_start}});
+                       {"timer_at_start", timer_at_start},
+                       {"stopped_and_continued", stopped_and_continued}});
 }
