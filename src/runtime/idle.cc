@@ -247,10 +247,6 @@ bool sleep_idle(M* m, const IdleTask& first_task) {
 
 bool stop_m(M* m) {
   sched.lock.lock();
-  if (m->birth == Birth::as_reserve) {
-    m->birth = Birth::with_p;
-    --sched.reserve_coming;
-  }
   // Who could not start a thread has left its P idle and its work in the queue, perhaps after m
   // looked there for the last time.
   if (global_count_locked() != 0 || sched.no_thread_until_ns.load(relaxed) != 0) {

@@ -56,6 +56,7 @@ enum class Birth : uint8_t {
   with_p,        // runs the P that awaits it
   on_idle_list,  // sleeps: the runtime's first M, which is on the idle list already
   as_reserve,    // goes idle
+  over,          // its thread runs
 };
 
 /// Why sysmon asks for a P.
@@ -80,8 +81,8 @@ struct alignas(128) M {
   G* handed = nullptr;                   // the next goroutine, if a direct switch could not do it
   bool spinning = false;                 // looks for work without having any
   bool on_idle_list = false;
-  Birth birth = Birth::with_p;
-  bool ends = false;  // its locked goroutine ended: so does the thread
+  Birth birth = Birth::with_p;  // under the scheduler's lock
+  bool ends = false;            // its locked goroutine ended: so does the thread
   bool handed_inherits = false;
   atomic<int> tid{0};
 

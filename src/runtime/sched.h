@@ -127,6 +127,7 @@ struct Sched {
   int idle_m_count = 0;
   int idle_locked_ms = 0;      // Ms that wait for their locked goroutine
   int reserve_coming = 0;      // idle Ms that are being started
+  int unborn_ps = 0;           // given to Ms whose threads do not run yet
   atomic<M*> poller{nullptr};  // of the idle Ms the one that sleeps in the netpoller; set under the
                                // lock
   atomic<int> tied{0};         // runnable goroutines that wait for a P on their own thread
@@ -284,9 +285,12 @@ void acquire_p(M* m, P* p);
 P* release_p(M* m);
 /// Nobody holds p any more.
 void disown_p(P* p);
-// The next three need the lock.
+// The next four need the lock.
 void put_idle_p(P* p);
 P* take_idle_p();
+/// One that was given to a thread which is yet to be started. That may take long: who starts it may
+/// wait for a lock of libc whose owner waits for this very P.
+P* take_unborn_p_locked();
 /// To the idle list, or stopped if the world is to stop.
 void put_unused_p(P* p);
 /// Sleeps until somebody hands over a P together with the goroutine that m is locked to. False: it

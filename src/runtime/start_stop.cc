@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "os/memory.h"
 #include "os/thread.h"
@@ -87,6 +88,8 @@ void thread_failed(M* m, int error) {
     P* p = m->next_p.load(relaxed);
     const bool spinning = m->spinning;
     if (m->birth == Birth::as_reserve) --sched.reserve_coming;
+    if (m->birth == Birth::with_p) --sched.unborn_ps;
+    m->birth = Birth::over;
     free_m_locked(m);
     sched.no_thread_until_ns.store(os::now_ns() + thread_retry_ns, relaxed);
     if (spinning) sched.spinning_ms.fetch_sub(1, seq_cst);
@@ -111,18 +114,24 @@ void* m_main(void* arg) {
   os::name_thread("gofer-m");
   m->tid = os::thread_id();
   pthread_sigmask(SIG_SETMASK, &sched.signal_mask, nullptr);
+  Birth birth;
   {
     LockGuard guard(sched.lock);
     m->guard = prologue_guard();
+    birth = std::exchange(m->birth, Birth::over);
+    if (birth == Birth::with_p) {
+      take_given_p(m);
+      --sched.unborn_ps;
+    }
+    if (birth == Birth::as_reserve) --sched.reserve_coming;
   }
   os::sleep_exactly();
   m->exceptions = reinterpret_cast<ExceptionState*>(abi::__cxa_get_globals());
   sanitizer_adopt_thread(m->g0.fiber);
   SignalStack signal_stack;
-  if (m->birth == Birth::with_p) {
-    take_given_p(m);
+  if (birth == Birth::with_p) {
     schedule_loop(m);
-  } else if (m->birth == Birth::on_idle_list ? sleep_idle(m, IdleTask()) : stop_m(m)) {
+  } else if (birth == Birth::on_idle_list ? sleep_idle(m, IdleTask()) : stop_m(m)) {
     schedule_loop(m);
   }
   // From here on it is an ordinary thread that runs its thread_local destructors.
@@ -177,6 +186,26 @@ P* take_idle_p() {
   return p;
 }
 
+P* take_unborn_p_locked() {
+  if (sched.unborn_ps == 0) return nullptr;
+  for (uint32_t id = 1; id <= PWord::max_owner; ++id) {
+    M* m = sched.m_table[id].load(acquire);
+    if (m == nullptr) return nullptr;
+    P* p = m->next_p.load(relaxed);
+    if (m->birth != Birth::with_p || p == nullptr) continue;
+    m->next_p.store(nullptr, relaxed);
+    m->birth = Birth::as_reserve;
+    ++sched.reserve_coming;
+    --sched.unborn_ps;
+    if (std::exchange(m->spinning, false)) {
+      sched.spinning_ms.fetch_sub(1, seq_cst);
+      sched.need_spinning.store(1, seq_cst);  // it would have looked for work
+    }
+    return p;
+  }
+  return nullptr;
+}
+
 void put_unused_p(P* p) {
   if (!sched.stopping.load(relaxed)) {
     put_idle_p(p);
@@ -226,6 +255,7 @@ void start_m(P* p, bool spinning) {
     return;
   }
   give_p(m, p, spinning);
+  ++sched.unborn_ps;
   want_thread_locked(m);
   sched.lock.unlock();
   tell_template_thread();

@@ -120,6 +120,11 @@ M* stop_the_world() {
     p->status.store(PStatus::gcstop, relaxed);
     --sched.stop_wait;
   }
+  while (P* p = take_unborn_p_locked()) {
+    disown_p(p);
+    p->status.store(PStatus::gcstop, relaxed);
+    --sched.stop_wait;
+  }
   bool stopped = sched.stop_wait == 0;
   sched.lock.unlock();
   while (!stopped) {
