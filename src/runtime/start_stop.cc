@@ -114,6 +114,11 @@ void* m_main(void* arg) {
   os::name_thread("gofer-m");
   m->tid = os::thread_id();
   pthread_sigmask(SIG_SETMASK, &sched.signal_mask, nullptr);
+  os::sleep_exactly();
+  m->exceptions = reinterpret_cast<ExceptionState*>(abi::__cxa_get_globals());
+  sanitizer_adopt_thread(m->g0.fiber);
+  SignalStack signal_stack;
+  // With what may wait for a lock of libc behind it: until now others may take its P.
   Birth birth;
   {
     LockGuard guard(sched.lock);
@@ -125,10 +130,6 @@ void* m_main(void* arg) {
     }
     if (birth == Birth::as_reserve) --sched.reserve_coming;
   }
-  os::sleep_exactly();
-  m->exceptions = reinterpret_cast<ExceptionState*>(abi::__cxa_get_globals());
-  sanitizer_adopt_thread(m->g0.fiber);
-  SignalStack signal_stack;
   if (birth == Birth::with_p) {
     schedule_loop(m);
   } else if (birth == Birth::on_idle_list ? sleep_idle(m, IdleTask()) : stop_m(m)) {
