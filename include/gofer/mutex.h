@@ -51,11 +51,12 @@ class GOFER_API mutex {
 
   /// Of a mutex that is not locked: a fatal error ("sync: unlock of unlocked mutex").
   void unlock() {
-    std::uint32_t expected = locked;
-    if (!state_.compare_exchange_strong(expected, 0, std::memory_order_release,
-                                        std::memory_order_relaxed)) {
-      unlock_slow();
-    }
+    std::uint32_t now = locked;
+    do {
+      const bool on_its_way = (now & (locked | woken | busy | starving)) == (locked | woken);
+      if (now != locked && !on_its_way) return unlock_slow();
+    } while (!state_.compare_exchange_weak(now, now & ~locked, std::memory_order_release,
+                                           std::memory_order_relaxed));
   }
 
  private:

@@ -1,8 +1,11 @@
 // mutex: one word and a queue.
 //
 // Every change of the word is either a compare-and-swap between two states without `busy` (the fast
-// paths: 0 and locked; a newcomer takes what is free), or is made by the holder of `busy`, who then
-// has the word and the queue for himself and ends with one store.
+// paths: a newcomer takes what is free; the owner unlocks and nobody is to be woken), or is made by
+// the holder of `busy`, who then has the word and the queue for himself and ends with one store.
+//
+// The fast paths guess 0 and `locked` instead of reading the word first: a read between two locked
+// instructions waits for both (lock and unlock together 24 ns instead of 15, where Go takes 15).
 //
 // No waiter is forgotten: it queues under `busy` and only if the word says locked or starving
 // there. Who unlocks cannot take the fast path then, since the word is not just `locked`, and wakes
@@ -120,11 +123,6 @@ bool mutex::acquire(const void* limit_of_wait) {
 }
 
 void mutex::unlock_slow() {
-  // Somebody is on his way to it already.
-  std::uint32_t seen = state_.load(relaxed);
-  while ((seen & (locked | woken | busy | starving)) == (locked | woken)) {
-    if (state_.compare_exchange_weak(seen, seen & ~locked, release, relaxed)) return;
-  }
   Inside inside;
   std::uint32_t now = lock_busy(state_, busy);
   if ((now & locked) == 0) {
