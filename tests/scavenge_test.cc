@@ -1,5 +1,6 @@
 // Stacks that once went deep give their pages back while their goroutines are parked, and nothing
 // that is in use is lost by it. The scavenger is on its way all the time here.
+// gofer-test: stress
 #include <gofer/gofer.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -69,6 +70,33 @@ class Scavenge : public testing::Test {
     internal::verify_scheduler();
   }
 };
+
+// Everybody who runs is done with a pass, and nobody is switched to after it.
+TEST_F(Scavenge, WhoParksAfterAPassGivesBackWhatLiesBelowToo) {
+  gomaxprocs(0);
+  if (internal::sanitizers_enabled) GTEST_SKIP() << "the sanitizer has memory of its own";
+  if (!sched.has_membarrier) GTEST_SKIP() << "no membarrier";
+  constexpr int kb = 8192;
+  const long before = resident_kb();
+  std::atomic<long> deep{0};
+  chan<int> gate(0);
+  wait_group all;
+  all.add(1);
+  go({.stack_size = 2 * kb * 1024}, [&] {
+    {
+      const no_preempt alone;
+      go_deep(kb, 0, [&] { deep = resident_kb(); });
+      for (const auto end = clock::now() + 30ms; clock::now() < end;) compute(1000);
+    }
+    gate.recv();
+    all.done();
+  });
+  ASSERT_TRUE(wait_until([&] { return deep != 0; }));
+  EXPECT_GE(deep, before + kb / 2);
+  EXPECT_TRUE(wait_until([&] { return resident_kb() < before + kb / 4; })) << resident_kb();
+  gate.close();
+  all.wait();
+}
 
 TEST_F(Scavenge, ParkedGoroutinesGiveBackWhatLiesBelow) {
   gomaxprocs(0);

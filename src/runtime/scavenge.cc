@@ -34,7 +34,8 @@ GCursor cursor;
 
 struct Plan {
   bool passing = false;
-  uint64_t switches = 0;      // when the last pass began
+  bool was_idle = false;      // all, when the last pass began
+  uint64_t switches = 0;      // the same
   int64_t last_ns = 0;        // when it ended; at first, when sysmon began
   int64_t idle_since_ns = 0;  // 0: not idle
 };
@@ -47,7 +48,7 @@ uint64_t count_switches() {
   for (int i = 0; i < max_procs; ++i) {
     P* p = sched.all_ps[i].load(acquire);
     if (p == nullptr) break;
-    n += p->switches.load(relaxed);
+    n += p->switches.load(acquire);
   }
   return n;
 }
@@ -93,10 +94,13 @@ bool trim_parked() {
 
 }  // namespace
 
-int64_t scavenge(int64_t now, bool idle) {
+int64_t scavenge(int64_t now) {
   if (plan.last_ns == 0) plan.last_ns = now;
+  // In this order: who runs after all was idle is counted later. Who ran during a pass and parks or
+  // ends after it is not counted again, so there is another pass when all is idle.
   const uint64_t switches = count_switches();
-  if (!plan.passing && switches == plan.switches) return no_timer;
+  const bool idle = all_idle();
+  if (!plan.passing && plan.was_idle && switches == plan.switches) return no_timer;
   if (!idle) {
     plan.idle_since_ns = 0;
   } else if (plan.idle_since_ns == 0) {
@@ -109,6 +113,7 @@ int64_t scavenge(int64_t now, bool idle) {
   if (!plan.passing && now < when) return when;
   if (!plan.passing) {
     plan.passing = true;
+    plan.was_idle = idle;
     plan.switches = switches;
   }
   if (!trim_parked()) return now;
@@ -116,7 +121,8 @@ int64_t scavenge(int64_t now, bool idle) {
   trim_stacks();
   plan.passing = false;
   plan.last_ns = now;
-  return plan.switches == count_switches() ? no_timer : now + sched.scavenge_ns / 4;
+  const bool nothing_since = plan.was_idle && plan.switches == count_switches();
+  return nothing_since ? no_timer : now + sched.scavenge_ns / 4;
 }
 
 void wait_until_trimmed(G* g) {

@@ -6,7 +6,7 @@
 namespace gofer::internal {
 
 /// If it is time, a part of a pass over all stacks, some milliseconds. When it wants to be called
-/// next: no_timer if no goroutine has run since the last pass. In sysmon.
-int64_t scavenge(int64_t now, bool idle);
+/// next: no_timer if all was idle before the last pass and no goroutine has run since. In sysmon.
+int64_t scavenge(int64_t now);
 
 }  // namespace gofer::internal

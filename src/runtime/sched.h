@@ -252,6 +252,8 @@ void wake_sysmon();
 
 // --- start_stop.cc
 void wake_p_slow();
+inline bool all_idle() { return sched.idle_p_count.load(seq_cst) == sched.procs.load(relaxed); }
+
 /// If a P is idle and nobody looks for work, somebody shall.
 ///
 /// The order of the loads matters; find_runnable.cc tells why. need_spinning is for an M that is
@@ -267,6 +269,7 @@ inline void wake_p() {
     wake_sysmon();  // work waits and every P is busy, or blocked
   }
 }
+
 /// Needs the lock, releases it. Runs p on an idle M; if there is none, on the thread of a goroutine
 /// that waits for a P tied to it, which costs no new thread and may be what others wait for; else
 /// on a new one.

@@ -169,10 +169,12 @@ TEST(LockOsThread, ParkedOwnerLeavesItsProcessorToOthers) {
       unlock_os_thread();
     });
     while (!locked) yield();
+    wait_group ran;
     for (int i = 0; i < 10; ++i) {
-      done.go([&] { others.insert(os::thread_id()); });
+      ran.go([&] { others.insert(os::thread_id()); });
       yield();
     }
+    ran.wait();  // a yield may come back before they have run
     gate.done();
     done.wait();
   });

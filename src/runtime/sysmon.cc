@@ -382,8 +382,6 @@ int64_t next_timer_ns() {
   return earliest > possible ? earliest : possible;
 }
 
-bool all_idle() { return sched.idle_p_count.load(seq_cst) == sched.procs.load(relaxed); }
-
 // True: somebody woke it.
 bool sleep(SysmonSleep how, int64_t ns) {
   sched.sysmon_sleeps.store(static_cast<uint32_t>(how), seq_cst);
@@ -413,7 +411,7 @@ void* sysmon_main(void*) {
     if (sched.exiting.load(relaxed)) os::sleep_for_ever();
     const int64_t now = os::now_ns();
     trace_schedule(now);
-    const int64_t scavenge_at = scavenge(now, all_idle());
+    const int64_t scavenge_at = scavenge(now);
     if (all_idle()) {
       if (sched.has_poller.load(relaxed)) want_poller();
       const bool deep = ++idle_rounds >= idle_rounds_before_deep_sleep && !is_tracing_schedule();
