@@ -1,16 +1,18 @@
 # The few commands of daily work. Builds live in build/<preset>; see CMakePresets.json.
 #   make test TESTS='chan'    only the tests whose name matches
 #   make asan LABEL=quick     one run of each test instead of all
+#   make stress SECONDS=300   what runs for a minute a case under fire, for five
 #   make test JOBS=4          two tests at a time (timing tests then disturb each other)
 PREFIX ?= /usr/local
 TESTS ?= .
 LABEL ?=
+SECONDS ?= 60
 JOBS ?= 2
 DEPS := scripts/install-deps.sh
 BUILD = cmake --preset $(1) && cmake --build --preset $(1)
 CTEST = ctest --preset $(1) -j $(JOBS) -R '$(TESTS)' $(if $(LABEL),-L '$(LABEL)')
 
-.PHONY: run test bench install asan tsan tidy format clean
+.PHONY: run test stress bench install asan tsan tidy format clean
 
 run:
 	@$(DEPS) build
@@ -21,6 +23,11 @@ test:
 	@$(DEPS) build test
 	@$(call BUILD,check)
 	@$(call CTEST,check)
+
+stress:
+	@$(DEPS) build test
+	@$(call BUILD,check)
+	@GOFER_STRESS_SECONDS=$(SECONDS) ctest --preset check -C stress -L stress -R '$(TESTS)'
 
 asan:
 	@$(DEPS) build test

@@ -1,6 +1,9 @@
 # gofer_add_run(<name> <executable target> <labels> [<variable=value>…]): one ctest test.
 #
 # Label "quick" marks one run of each test, which is what CI uses under the sanitizers; "full" marks the rest.
+#
+# gofer_add_stress(<name> <executable target> [<variable=value>…]): a test that only `ctest -C stress` runs, for as
+# long as GOFER_STRESS_SECONDS says.
 
 if(GOFER_SANITIZE)
   set(gofer_test_timeout 600)
@@ -28,4 +31,9 @@ function(gofer_add_run name target labels)
     LABELS "${labels}"
     PROCESSORS 2  # tests of a scheduler disturb each other; model checks may run side by side
     ENVIRONMENT "UBSAN_OPTIONS=print_stacktrace=1;${ARGN}")
+endfunction()
+
+function(gofer_add_stress name target)
+  add_test(NAME ${name} COMMAND ${gofer_test_launcher} $<TARGET_FILE:${target}> CONFIGURATIONS stress)
+  set_tests_properties(${name} PROPERTIES TIMEOUT 7200 LABELS stress PROCESSORS 2 ENVIRONMENT "${ARGN}")
 endfunction()

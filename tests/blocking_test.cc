@@ -1,4 +1,5 @@
 // Calls that block the thread, announced and not: the P goes to others meanwhile, and comes back.
+// gofer-test: stress
 #include <fcntl.h>
 #include <gofer/gofer.h>
 #include <gtest/gtest.h>

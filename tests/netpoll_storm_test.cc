@@ -2,6 +2,7 @@
 // the netpoller's records belong to another one all the time.
 //
 // GOFER_STRESS_SECONDS in the environment makes it a million rounds, and that time at least.
+// gofer-test: stress
 #include <gofer/gofer.h>
 #include <gtest/gtest.h>
 

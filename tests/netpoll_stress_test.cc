@@ -2,6 +2,7 @@
 // wait at the same time, and a scheduler that is busy with something else.
 //
 // GOFER_STRESS_SECONDS in the environment makes each of these go on for that time.
+// gofer-test: stress
 #include <gofer/gofer.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>

@@ -1,5 +1,6 @@
 // Goroutines that compute are paused wherever they are, and others run meanwhile: with locks, in
 // malloc and stdio, while an exception flies, deep in a stack, with any register in use.
+// gofer-test: stress
 #include <cpuid.h>
 #include <gofer/gofer.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 // rw_mutex, biased: its readers are in a table instead of in its word, and nothing else changes.
+// gofer-test: stress
 #include <gofer/gofer.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,6 @@
 // The scheduler's other duties while goroutines hold all Ps, block and are paused: timers, stopping
 // the world, gomaxprocs; and that nothing is done when there is nothing to do.
+// gofer-test: stress
 #include <gofer/gofer.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

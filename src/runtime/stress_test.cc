@@ -2,6 +2,7 @@
 // and lock their threads; threads that start goroutines, change GOMAXPROCS, take Ps away and verify
 // the scheduler. At the end of each epoch nothing may be missing. GOFER_STRESS_SEED=n begins with
 // epoch n, GOFER_STRESS_SECONDS=n goes on for so long.
+// gofer-test: stress
 #include <gofer/gofer.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
