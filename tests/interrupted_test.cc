@@ -16,6 +16,7 @@
 #include <ctime>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "runtime/preempt.h"
@@ -141,23 +142,24 @@ struct Listener {
 };
 
 TEST_F(Interrupted, Accept) {
-  Listener listener;
+  std::optional<Listener> listener(std::in_place);
   std::atomic<bool> stop{false};
-  std::thread caller([&] {
+  std::thread caller([&, address = listener->address, size = listener->size] {
     while (!stop) {
       const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-      connect(fd, &listener.address, listener.size);
+      connect(fd, &address, size);
       close(fd);
       std::this_thread::sleep_for(500us);
     }
   });
   rain([&] {
-    const int fd = accept(listener.fd, nullptr, nullptr);
+    const int fd = accept(listener->fd, nullptr, nullptr);
     if (fd >= 0) close(fd);
     return fd >= 0;
   });
   stop = true;
-  shutdown(listener.fd, SHUT_RDWR);  // the caller may wait for somebody who accepts
+  listener
+      .reset();  // the caller may wait for somebody who accepts, and a shutdown does not tell it
   caller.join();
 }
 

@@ -127,12 +127,12 @@ void close_while_many_dial(const std::string& at, int acceptors) {
 }
 
 TEST_F(NetClose, ListenerThatAcceptsIsClosedWhileManyDial) {
-  close_while_many_dial("127.0.0.1:0", 2);
+  close_while_many_dial(own_loopback(), 2);
 }
 
 // All that have dialled are in the backlog.
 TEST_F(NetClose, ListenerThatNeverAcceptsIsClosedWhileManyDial) {
-  close_while_many_dial("127.0.0.1:0", 0);
+  close_while_many_dial(own_loopback(), 0);
 }
 
 TEST_F(NetClose, UnixListenerIsClosedWhileManyDial) {
@@ -143,7 +143,7 @@ TEST_F(NetClose, UnixListenerIsClosedWhileManyDial) {
 
 TEST_F(NetClose, AllWhoAcceptAreTold) {
   const SocketFolder folder;
-  for (const std::string& at : {std::string("127.0.0.1:0"), folder.address("socket")}) {
+  for (const std::string& at : {own_loopback(), folder.address("socket")}) {
     for (const bool thread : {false, true}) {
       const net::listener l = net::listen(at);
       std::atomic<int> begun{0};
@@ -172,7 +172,7 @@ TEST_F(NetClose, AllWhoAcceptAreTold) {
 // Those who wait for their turn, too.
 TEST_F(NetClose, CancelDeadlineAndCloseEndAllWhoAccept) {
   for (int round = 0; round < scaled(100); ++round) {
-    const net::listener l = net::listen("127.0.0.1:0");
+    const net::listener l = net::listen(own_loopback());
     const auto [ctx, cancel] = with_cancel(background());
     std::atomic<int> ended{0};
     Crowd accepting(20, 2, [&, ctx = ctx] {
@@ -200,7 +200,7 @@ TEST_F(NetClose, CancelDeadlineAndCloseEndAllWhoAccept) {
 // What was accepted before the end is nobody's loss: each connection that came through is whole.
 TEST_F(NetClose, ConnectionsThatWereAcceptedOutliveTheListener) {
   for (int round = 0; round < scaled(100); ++round) {
-    const net::listener l = net::listen("127.0.0.1:0");
+    const net::listener l = net::listen(own_loopback());
     const std::string at = l.local_address().to_string();
     std::atomic<int> served{0};
     std::atomic<int> answered{0};
@@ -244,7 +244,7 @@ TEST_F(NetClose, ListenersComeAndGoWhileManyDialThem) {
   constexpr int places = 4;
   std::vector<std::string> at;
   for (int i = 0; i < places; ++i) {
-    at.push_back(net::listen("127.0.0.1:0").local_address().to_string());
+    at.push_back(net::listen(own_loopback()).local_address().to_string());
   }
   std::vector<std::atomic<int>> greeted(places);
   wait_group servers;

@@ -192,7 +192,7 @@ TEST_F(NetTrouble, CloseEndsAccept) {
   const SocketFolder folder;
   for (const bool thread : {false, true}) {
     in_goroutine_and_thread([&] {
-      for (const std::string& at : {std::string("127.0.0.1:0"), folder.address("closed")}) {
+      for (const std::string& at : {own_loopback(), folder.address("closed")}) {
         const net::listener l = net::listen(at);
         wait_group wg;
         close_in(thread, l, wg);

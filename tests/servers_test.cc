@@ -12,6 +12,7 @@
 
 #include "runtime/sanitizer.h"
 #include "support/pipe.h"
+#include "support/sockets.h"
 
 namespace gofer {
 namespace {
@@ -133,7 +134,7 @@ TEST(Servers, ProxyClosesItsSideWhenTheTargetIsNotThere) {
   run([] {
     std::string nobody;
     {
-      const net::listener gone = net::listen("127.0.0.1:0");
+      const net::listener gone = net::listen(test::own_loopback());
       nobody = gone.local_address().to_string();
     }
     const Server proxy("proxy", {"127.0.0.1:0", nobody});

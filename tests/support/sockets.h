@@ -33,6 +33,14 @@ class SocketFolder {
   std::string folder_ = testing::TempDir() + "gofer-net-XXXXXX";
 };
 
+/// Any port of a loopback address that no other process has: what was the port of a listener may be
+/// that of another test's the next moment.
+inline std::string own_loopback() {
+  const auto id = static_cast<unsigned>(getpid());
+  const auto part = [id](unsigned shift) { return std::to_string(id >> shift & 0xff); };
+  return "127." + std::to_string(64 + (id >> 16 & 0x7f)) + "." + part(8) + "." + part(0) + ":0";
+}
+
 inline bool has_ipv6() {
   const int native = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (native < 0) return false;
