@@ -158,8 +158,8 @@ TEST_F(Interrupted, Accept) {
     return fd >= 0;
   });
   stop = true;
-  listener
-      .reset();  // the caller may wait for somebody who accepts, and a shutdown does not tell it
+  // The caller may wait for somebody who accepts; a shutdown would not tell it.
+  listener.reset();
   caller.join();
 }
 

@@ -8,9 +8,9 @@
 // instructions waits for both (lock and unlock together 24 ns instead of 15, where Go takes 15).
 //
 // No waiter is forgotten: it queues under `busy` and only if the word says locked or starving
-// there. Who unlocks cannot take the fast path then, since the word is not just `locked`, and wakes
-// one under `busy`, unless one that was woken before (`woken`) has yet to try: that one will take
-// the mutex, or queue again and clear `woken`, after which the holder's unlock wakes the next.
+// there. Who unlocks cannot take the fast path then and wakes one under `busy`, unless one that was
+// woken before (`woken`) has yet to try: that one will take the mutex, or queue again and clear
+// `woken`, after which the holder's unlock wakes the next.
 //
 // Normal mode: a waiter that is woken competes with newcomers, who run already and mostly win; it
 // queues at the front then. Starvation mode, when a waiter has lost for 1 ms: unlock leaves the
