@@ -86,8 +86,7 @@ bool keep_p(M* m) {
 }
 
 bool take_any_p_locked(M* m) {
-  P* p = take_idle_p();
-  if (p == nullptr) p = take_unborn_p_locked();
+  P* p = take_unused_p();
   if (p == nullptr) return false;
   acquire_p(m, p);
   return true;

@@ -251,9 +251,9 @@ int start_sysmon();
 void wake_sysmon();
 
 // --- start_stop.cc
-void wake_p_slow();
 inline bool all_idle() { return sched.idle_p_count.load(seq_cst) == sched.procs.load(relaxed); }
 
+void wake_p_slow();
 /// If a P is idle and nobody looks for work, somebody shall.
 ///
 /// The order of the loads matters; find_runnable.cc tells why. need_spinning is for an M that is
@@ -291,9 +291,9 @@ void disown_p(P* p);
 // The next four need the lock.
 void put_idle_p(P* p);
 P* take_idle_p();
-/// One that was given to a thread which is yet to be started. That may take long: who starts it may
-/// wait for a lock of libc whose owner waits for this very P.
-P* take_unborn_p_locked();
+/// An idle one, or one that was given to a thread which is yet to be started. That may take long:
+/// who starts it may wait for a lock of libc whose owner waits for this very P.
+P* take_unused_p();
 /// To the idle list, or stopped if the world is to stop.
 void put_unused_p(P* p);
 /// Sleeps until somebody hands over a P together with the goroutine that m is locked to. False: it

@@ -187,7 +187,8 @@ P* take_idle_p() {
   return p;
 }
 
-P* take_unborn_p_locked() {
+P* take_unused_p() {
+  if (P* p = take_idle_p(); p != nullptr) return p;
   if (sched.unborn_ps == 0) return nullptr;
   for (uint32_t id = 1; id <= PWord::max_owner; ++id) {
     M* m = sched.m_table[id].load(acquire);

@@ -115,12 +115,7 @@ M* stop_the_world() {
     m->p->status.store(PStatus::gcstop, relaxed);
     --sched.stop_wait;
   }
-  while (P* p = take_idle_p()) {
-    disown_p(p);
-    p->status.store(PStatus::gcstop, relaxed);
-    --sched.stop_wait;
-  }
-  while (P* p = take_unborn_p_locked()) {
+  while (P* p = take_unused_p()) {
     disown_p(p);
     p->status.store(PStatus::gcstop, relaxed);
     --sched.stop_wait;
