@@ -15,6 +15,7 @@
 #include "support/descriptors.h"
 #include "support/goroutines_and_threads.h"
 #include "support/report.h"
+#include "support/start_detached.h"
 
 namespace gofer {
 namespace {
@@ -44,7 +45,7 @@ void beside(Body body, Beside f) {
       };
       body([&](auto& state) {
         if (by_thread) {
-          std::thread([run, &state] { run(state); }).detach();
+          test::start_detached([run, &state] { run(state); });
         } else {
           go([run, &state] { run(state); });
         }

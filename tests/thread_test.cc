@@ -12,6 +12,7 @@
 
 #include "support/quiescent.h"
 #include "support/scaled.h"
+#include "support/start_detached.h"
 #include "support/wait_until.h"
 
 namespace gofer {
@@ -117,11 +118,11 @@ TEST_F(Threads, ThatAreDetachedMayEndInAnyState) {
   std::atomic<int> finished{0};
   std::atomic<int> ended{0};
   for (int i = 0; i < count; ++i) {
-    std::thread([&, i] {
+    test::start_detached([&, i] {
       go([&] { ++finished; });
       if (i % 2 == 0) run([] { yield(); });
       ++ended;
-    }).detach();
+    });
   }
   EXPECT_TRUE(wait_until([&] { return ended == count && finished == count; })) << finished;
 }
