@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <time.h>
@@ -64,6 +65,8 @@ void sleep_ns(int64_t ns) {
 }
 
 void sleep_exactly() { raw_syscall(SYS_prctl, PR_SET_TIMERSLACK, 1, 0, 0, 0); }
+
+int current_cpu() { return sched_getcpu(); }
 
 void yield_thread() { raw_syscall(SYS_sched_yield); }
 

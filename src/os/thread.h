@@ -25,6 +25,9 @@ void sleep_ns(int64_t ns);
 /// The calling thread's time limits end when they are due, not up to 50 us later.
 void sleep_exactly();
 
+/// The core that the calling thread is on, or was a moment ago; -1: not known.
+int current_cpu();
+
 /// Lets other threads of this core run.
 void yield_thread();
 

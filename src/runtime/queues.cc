@@ -34,6 +34,20 @@ G* pop_global() {
   return queue.pop_front();
 }
 
+bool is_tied(G* g, void*) { return g->head != nullptr && g->head->tied; }
+
+struct Near {
+  int cpu;
+  int looks;  // left
+};
+
+bool is_near(G* g, void* arg) {
+  auto* near = static_cast<Near*>(arg);
+  if (near->looks == 0 || !is_tied(g, nullptr)) return false;
+  --near->looks;
+  return g->head->locked_m->paused_cpu == near->cpu;
+}
+
 }  // namespace
 
 bool put_overflow(P* p, G* g) {
@@ -75,6 +89,7 @@ void put_global_front(G* g) {
 
 void put_global_front_locked(G* g) {
   sched.queue.push_front(g);
+  sched.passes_left = 0;
   publish_queue_size();
 }
 
@@ -116,14 +131,33 @@ G* take_global(P* p, uint32_t max) {
   return first;
 }
 
-G* take_global_if(bool (*wanted)(G* g)) {
-  G* g = sched.urgent.take_if(wanted);
+G* take_global_if(bool (*wanted)(G* g, void* arg), void* arg) {
+  G* g = sched.urgent.take_if(wanted, arg);
   if (g == nullptr) {
-    g = sched.queue.take_if(wanted);
+    g = sched.queue.take_if(wanted, arg);
     if (g != nullptr) sched.urgent_since_ns = 0;
   }
   publish_queue_size();
   return g;
+}
+
+// The kernel wakes a thread on the core where it was last, if that one and the waker's are both
+// busy. There it shares the core with another P's goroutine, while the waker's core, whose P it
+// got, becomes idle: about a millisecond, until the kernel moves one of them. So threads stay on
+// their cores if they can. Nobody waits long for that: it looks only at as many as there are Ps,
+// and the first is passed over only as often; not at all if it was put in front.
+G* take_tied_locked() {
+  const int most = sched.procs.load(relaxed);
+  if (sched.passes_left > 0) {
+    Near near{.cpu = os::current_cpu(), .looks = most};
+    if (G* g = take_global_if(is_near, &near); g != nullptr) {
+      const bool first = near.looks == most - 1;
+      sched.passes_left = first ? most : sched.passes_left - 1;
+      return g;
+    }
+  }
+  sched.passes_left = most;
+  return take_global_if(is_tied, nullptr);
 }
 
 G* next_global_locked() { return next_queue().front(); }

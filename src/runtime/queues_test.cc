@@ -2,6 +2,7 @@
 // The moves between runnext, a P's ring and the global queue, on a P of the test's own: the runtime
 // is not started, so the scheduler's state is the test's, too.
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -261,8 +262,116 @@ TEST_F(Queues, ATurnIsOverHoweverItWasTaken) {
   urgent_for_long();
   LockGuard guard(sched.lock);
   EXPECT_EQ(next_global_locked(), g(0));
-  EXPECT_EQ(take_global_if([](G* g) { return g->id == 2; }), g(2));
+  EXPECT_EQ(take_global_if([](G* g, void*) { return g->id == 2; }, nullptr), g(2));
   EXPECT_EQ(next_global_locked(), g(10));
+}
+
+// Goroutines whose threads are paused, each on some core; the test is on `here`.
+class Tied : public Queues {
+ protected:
+  static constexpr int procs = 2;
+
+  void SetUp() override {
+    Queues::SetUp();
+    sched.procs.store(procs);
+    sched.passes_left = procs;
+    here_ = os::current_cpu();
+    ASSERT_GE(here_, 0);
+    ASSERT_EQ(sched_getaffinity(0, sizeof before_, &before_), 0);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(here_, &one);
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  }
+
+  void TearDown() override {
+    sched_setaffinity(0, sizeof before_, &before_);
+    sched.passes_left = 0;
+    Queues::TearDown();
+  }
+
+  int here() const { return here_; }
+  int elsewhere() const { return here_ + 1; }
+
+  G* pause_on(int cpu) {
+    G* g = this->g(paused_.size());
+    paused_.push_back(std::make_unique<Paused>());
+    Paused& paused = *paused_.back();
+    g->head = &paused.head;
+    paused.head.tied = true;
+    paused.head.locked_m = &paused.m;
+    paused.m.paused_cpu = cpu;
+    return g;
+  }
+  G* put_paused_on(int cpu) {
+    G* g = pause_on(cpu);
+    put_global(g);
+    return g;
+  }
+
+  G* take_tied() {
+    LockGuard guard(sched.lock);
+    return take_tied_locked();
+  }
+
+ private:
+  struct Paused {
+    StackHead head;
+    M m;
+  };
+  std::vector<std::unique_ptr<Paused>> paused_;
+  cpu_set_t before_;
+  int here_ = -1;
+};
+
+TEST_F(Tied, FirstComesFirst) {
+  G* a = put_paused_on(elsewhere());
+  G* b = put_paused_on(elsewhere());
+  EXPECT_EQ(take_tied(), a);
+  EXPECT_EQ(take_tied(), b);
+  EXPECT_EQ(take_tied(), nullptr);
+}
+
+TEST_F(Tied, WhoWasPausedOnThisCoreComesBefore) {
+  G* a = put_paused_on(elsewhere());
+  G* b = put_paused_on(here());
+  EXPECT_EQ(take_tied(), b);
+  EXPECT_EQ(take_tied(), a);
+}
+
+TEST_F(Tied, OthersInTheQueueStayWhereTheyAre) {
+  G* other = g(50);
+  put_global(other);
+  put_paused_on(elsewhere());
+  G* b = put_paused_on(here());
+  EXPECT_EQ(take_tied(), b);
+  EXPECT_EQ(drain_global(), (std::vector<size_t>{50, 0}));
+}
+
+TEST_F(Tied, NobodyComesFromFarBehind) {
+  G* a = put_paused_on(elsewhere());
+  for (int i = 1; i < procs; ++i) put_paused_on(elsewhere());
+  put_paused_on(here());
+  EXPECT_EQ(take_tied(), a);
+}
+
+TEST_F(Tied, TheFirstIsPassedOverSoOftenAndNoMore) {
+  G* a = put_paused_on(elsewhere());
+  for (int i = 0; i < procs; ++i) {
+    G* b = put_paused_on(here());
+    EXPECT_EQ(take_tied(), b);
+  }
+  G* b = put_paused_on(here());
+  EXPECT_EQ(take_tied(), a);
+  put_paused_on(elsewhere());
+  EXPECT_EQ(take_tied(), b);
+}
+
+TEST_F(Tied, WhoWasPutInFrontIsNotPassedOver) {
+  put_paused_on(here());
+  G* a = pause_on(elsewhere());
+  put_global_front(a);
+  EXPECT_EQ(take_tied(), a);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@ bool wait_tied(M* m, P* passed_on, bool front) {
     bump(sched.tied);
   }
   m->paused_ns = os::now_ns();
+  m->paused_cpu = os::current_cpu();
   m->p = nullptr;
   g->head->m.store(nullptr, relaxed);
   set_status(g, GStatus::running, GStatus::runnable);
@@ -59,10 +60,12 @@ bool wait_tied(M* m, P* passed_on, bool front) {
 
 bool release_paused() {
   LockGuard guard(sched.lock);
-  G* g = take_global_if([](G* g) {
-    if (g->head == nullptr || g->head->locked_m == nullptr) return false;
-    return g->head->locked_m->paused.load(relaxed);
-  });
+  G* g = take_global_if(
+      [](G* g, void*) {
+        if (g->head == nullptr || g->head->locked_m == nullptr) return false;
+        return g->head->locked_m->paused.load(relaxed);
+      },
+      nullptr);
   if (g == nullptr) return false;
   M* m = g->head->locked_m;
   --sched.idle_locked_ms;

@@ -77,10 +77,10 @@ class GQueue {
     return g;
   }
   /// The first of which `wanted` is true, taken out.
-  G* take_if(bool (*wanted)(G* g)) {
+  G* take_if(bool (*wanted)(G* g, void* arg), void* arg) {
     G* before = nullptr;
     for (G* g = head_; g != nullptr; before = g, g = g->link) {
-      if (!wanted(g)) continue;
+      if (!wanted(g, arg)) continue;
       if (before == nullptr) return pop_front();
       before->link = g->link;
       if (tail_ == g) tail_ = before;
@@ -116,6 +116,7 @@ struct Sched {
   GQueue urgent;  // before the others: woken while every P was busy
   GQueue queue;
   int64_t urgent_since_ns = 0;  // those in `queue` wait for the urgent; 0: they do not
+  int passes_left = 0;          // how often the first that is tied may be passed over
   atomic<uint32_t> urgent_size{0};
   atomic<uint32_t> queue_size{0};  // of both
   GQueue stack_waiters;            // goroutines that could not get a stack for their first run
@@ -210,7 +211,10 @@ void put_global_locked(GQueue& list, bool urgent);
 size_t global_count_locked();
 G* next_global_locked();
 /// Needs the lock. The first goroutine in the global queue of which `wanted` is true.
-G* take_global_if(bool (*wanted)(G* g));
+G* take_global_if(bool (*wanted)(G* g, void* arg), void* arg);
+/// Needs the lock. One that waits tied in the global queue: the first, or one close behind it whose
+/// thread was paused on the core of the caller, who is about to sleep.
+G* take_tied_locked();
 /// Everything p has goes to the global queue.
 void drain_local_locked(P* p);
 

@@ -414,11 +414,10 @@ void start_locked_m(M* m, G* g) {
 }
 
 bool start_tied_locked(P* p) {
-  const auto is_tied = [](G* g) { return g->head != nullptr && g->head->tied; };
-  G* g = take_global_if(is_tied);
+  G* g = take_tied_locked();
   if (g == nullptr) {
     drain_local_locked(p);
-    g = take_global_if(is_tied);
+    g = take_tied_locked();
   }
   if (g == nullptr) return false;  // it is in the queue of another P, which runs
   M* owner = g->head->locked_m;

@@ -120,12 +120,15 @@ bool looks_asleep(M* m, Watched& w, int64_t now, os::ThreadState& state) {
 // mutex of libc has its owner's thread behind the futex word.
 void favour_owner(uint64_t futex) {
   if (futex == 0 || sched.tied.load(relaxed) == 0) return;
-  static int tid;
-  tid = static_cast<int>(os::peek(futex + 8));
+  auto tid = static_cast<int>(os::peek(futex + 8));
   if (tid <= 0) return;
   LockGuard guard(sched.lock);
   G* g = take_global_if(
-      [](G* g) { return g->head != nullptr && g->head->tied && g->head->locked_m->tid == tid; });
+      [](G* g, void* tid) {
+        return g->head != nullptr && g->head->tied &&
+               g->head->locked_m->tid == *static_cast<int*>(tid);
+      },
+      &tid);
   if (g != nullptr) put_global_front_locked(g);
 }
 
