@@ -66,8 +66,7 @@ blocking_call::blocking_call(bool at_once) noexcept {
   // the P does no harm.
   p->syscalltick.store(p->syscalltick.load(relaxed) + 1, relaxed);
   if (!at_once) return;
-  disown_p(p);
-  hand_off(p);
+  give_up_p(m);
   leave(m);
 }
 

@@ -34,6 +34,11 @@ inline M* current_m() {
 
 void enter_slow(M* m);
 
+/// Inside of the runtime: always.
+inline bool holds_p(const M* m) {
+  return PWord(m->p->word.load(relaxed)).with(PWordState::running).bits() == m->p_word;
+}
+
 /// Every call that touches a P begins so. From here to leave() the P cannot be taken away. In a
 /// thread that is no M: nullptr, and nothing happens.
 inline M* enter() {
@@ -42,8 +47,9 @@ inline M* enter() {
   GOFER_ASSERT(m->in_runtime.load(relaxed) == 0);  // the gate does not count
   m->in_runtime.store(1, relaxed);
   compiler_barrier();  // the processor's part of this fence is the taker's membarrier
-  if (m->p->word.load(acquire) != m->p_word) [[unlikely]]
+  if (m->in_doubt.load(acquire) != 0) [[unlikely]]
     enter_slow(m);
+  GOFER_ASSERT(holds_p(m));
   return m;
 }
 

@@ -68,6 +68,7 @@ enum class Preempt : uint8_t {
 
 struct alignas(128) M {
   atomic<uint32_t> in_runtime{1};  // see p_word.h
+  atomic<uint32_t> in_doubt{0};    // whether p is still its own, of which p's word knows
   uint32_t id = 0;                 // from 1
   P* p = nullptr;
   uint64_t p_word = 0;             // the word of p while this M holds it

@@ -4,17 +4,24 @@
 // knows nothing of the runtime. Somebody else (sysmon, or who stops the world) must be able to take
 // the P away then, and never while the M works on it. The word {owner, generation, state} decides:
 //
-//   taker: CAS running -> retaking; membarrier; if the M's in_runtime is 0: CAS retaking -> lost,
-//          and the P is the taker's. Otherwise CAS retaking -> running.
-//   M, entering the runtime: in_runtime = 1 (plain store); load the word. Not the value it had when
-//          the M got the P: slow path. There, `retaking` is answered by CAS retaking -> running,
-//          which keeps the P; if that fails, or the word says anything else, the P is lost.
+//   taker: CAS running -> retaking; the M's in_doubt = 1; membarrier; if the M's in_runtime is 0:
+//          CAS retaking -> lost, and the P is the taker's. Otherwise CAS retaking -> running.
+//   M, entering the runtime: in_runtime = 1 (plain store); load in_doubt. 1: slow path. There,
+//          in_doubt = 0 by an exchange, and a look at the word. If that has the value it had when
+//          the M got the P, nothing has happened. `retaking` is answered by CAS retaking ->
+//          running, which keeps the P; if that fails, or the word says anything else, the P is
+//          lost.
 //   M, leaving the runtime: in_runtime = 0 (release).
 //
 // Why it is right. The membarrier makes the M's plain store and load behave as if a full fence
 // stood between them: either the store came before it, and the taker sees in_runtime == 1 and gives
-// up; or the load comes after it, and the M sees `retaking`. In that case two compare-and-swaps
-// meet in one word, and one wins. The taker's acquire load of in_runtime == 0 pairs with the M's
+// up; or the load comes after it, and the M sees in_doubt == 1, unless it took that back itself.
+// If it did so after the taker's store, its exchange has read the 1, so the look that followed
+// found `retaking`. Either way two compare-and-swaps meet in one word, and one wins. in_doubt alone
+// says nothing: it may be left over from a taker that failed, or whose P was given back. An M that
+// gives up its P and goes on outside sets it, too. (The word could do without it, as the entry
+// could look there at once: through two more pointers, which cost 2 to 4 ns a call, as measured.)
+// The taker's acquire load of in_runtime == 0 pairs with the M's
 // release store at leaving, so the taker sees all that the M did to the P. A generation is never
 // used twice for one P, so a taker with an old value in hand fails. An M that lost its P keeps the
 // pointer and the old value until its next entry; the pointer stays valid because Ps are never

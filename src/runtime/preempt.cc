@@ -49,13 +49,6 @@ void pass_on(int signal_number, siginfo_t* info, void* context) {
   }
 }
 
-// The thread sleeps in some call: its P goes, and the call is none of our business.
-void surrender(M* m) {
-  P* p = m->p;
-  disown_p(p);
-  hand_off(p);
-}
-
 void pause(M* m, bool front) {
   P* p = m->p;
   sched.lock.lock();
@@ -105,7 +98,7 @@ void preempt_here(M* m) {
     m->preempt_word.store(0, relaxed);
     const Preempt kind = m->preempt_kind.load(relaxed);
     if (kind == Preempt::surrender) {
-      surrender(m);
+      give_up_p(m);  // the thread sleeps in some call, which is none of our business
     } else {
       pause(m, kind == Preempt::wake);
     }

@@ -46,6 +46,7 @@ bool wait_tied(M* m, P* passed_on, bool front) {
     }
     m->p = before;  // for enter(), which will find that it is not ours
     m->p_word = 0;
+    m->in_doubt.store(1, relaxed);
     return false;
   }
   P* p = m->p;
@@ -133,6 +134,7 @@ bool get_p(M* m) {
 
 void enter_slow(M* m) {
   if (sched.forked.load(relaxed)) used_after_fork();
+  m->in_doubt.exchange(0, acq_rel);  // before the look at the word: p_word.h
   if (!get_p(m)) enter_at_exit(m);
 }
 
@@ -151,10 +153,12 @@ PWord begin_take(P* p) {
   uint64_t word = p->word.load(acquire);
   const PWord w(word);
   if (w.state() != PWordState::running) return PWord();
-  if (sched.m_table[w.owner()].load(acquire)->in_runtime.load(relaxed) != 0) return PWord();
+  M* owner = sched.m_table[w.owner()].load(acquire);
+  if (owner->in_runtime.load(relaxed) != 0) return PWord();
   if (!p->word.compare_exchange_strong(word, w.with(PWordState::retaking).bits(), acq_rel)) {
     return PWord();
   }
+  owner->in_doubt.store(1, release);
   return w;
 }
 

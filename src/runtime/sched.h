@@ -303,6 +303,8 @@ void put_unused_p(P* p);
 /// Sleeps until somebody hands over a P together with the goroutine that m is locked to. False: it
 /// shall go on without (M::let_go, M::released).
 bool wait_for_p(M* m);
+/// Hands the P of m, which is about to leave the runtime without one, to another M.
+void give_up_p(M* m);
 /// Needs the lock, releases it. p goes to who is next in the queues, of which at least one has
 /// somebody, and for which there is an M (can_pass_on_locked).
 void pass_on_locked(P* p);

@@ -43,12 +43,15 @@ const char* variable(const char* name) {
   return value == nullptr || value[0] == '\0' ? nullptr : value;
 }
 
-// The next entry is made to fail: a goroutine's because enter() compares with p_word, an ordinary
-// thread's because the runtime has to be started again.
+// The next entry is made to fail: a goroutine's because it does not have its P any more, that of an
+// ordinary thread because the runtime has to be started again.
 void on_fork_child() {
   sched.forked.store(true, relaxed);
   sched.started.store(false, relaxed);
-  if (M* m = current_m(); m != nullptr) m->p_word = ~uint64_t{0};
+  if (M* m = current_m(); m != nullptr) {
+    m->p_word = ~uint64_t{0};
+    m->in_doubt.store(1, relaxed);
+  }
 }
 
 GuardKind guard_kind(DebugEnv::Guard guard) {

@@ -349,6 +349,13 @@ void hand_off(P* p) {
   sched.lock.unlock();
 }
 
+void give_up_p(M* m) {
+  P* p = m->p;
+  m->in_doubt.store(1, relaxed);
+  disown_p(p);
+  hand_off(p);
+}
+
 void end_m(M* m) { hand_off(release_p(m)); }
 
 bool wait_for_p(M* m) {

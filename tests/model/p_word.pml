@@ -4,10 +4,11 @@
  * Modelled protocol
  *   A word per P: {state, owner M, generation}; states none | running | retaking | lost.  An M remembers p_word,
  *   the exact value its P's word has while it owns the P.
- *   Runtime entry of an M: plain store in_runtime = 1, then load the word.  Equal to p_word: inside.  `retaking` with
- *   p_word's owner and generation: a CAS back to running keeps the P.  Anything else, or a failed CAS: the slow path,
- *   which decides again under sched.lock.  Leaving is a plain (release) store in_runtime = 0.
- *   A taker (sysmon for one P, stop-the-world for all): CAS running -> retaking, membarrier, read in_runtime;
+ *   Runtime entry of an M: plain store in_runtime = 1, then load in_doubt.  0: inside.  Else in_doubt = 0 by an exchange,
+ *   and a look at the word.  Equal to p_word: inside.  `retaking` with p_word's owner and generation: a CAS back to running
+ *   keeps the P.  Anything else, or a failed CAS: the slow path, which decides again under sched.lock.
+ *   Leaving is a plain (release) store in_runtime = 0.
+ *   A taker (sysmon for one P, stop-the-world for all): CAS running -> retaking, in_doubt = 1, membarrier, read in_runtime;
  *   0: CAS retaking -> lost, and the P is the taker's; 1: CAS retaking -> running, failure is fine.
  *   A lost P is handed to a waiting M, or goes to the idle list, or (stop-the-world) is given back to the M it was
  *   taken from, by restoring p_word, as long as that M has not noticed: m.p still names the P, under sched.lock.
@@ -34,7 +35,8 @@
  *
  * Sizes: NM machines, NP processors.  Options: HANDLER, RELEASE_PAUSED, SILENT, TAKER_LOCK, LIVE.
  * Wrong on purpose (each must fail): NO_MEMBARRIER, PLAIN_RECHECK, GIVE_BACK_UNLOCKED, SHARED_RETAKING,
- *   RECHECK_EQUAL_ONLY, NIL_WORD_IS_NONE (with SILENT and HANDLER), SYSMON_IGNORES_STOP, M_IGNORES_STOP (with LIVE).
+ *   RECHECK_EQUAL_ONLY, NIL_WORD_IS_NONE (with SILENT and HANDLER), SYSMON_IGNORES_STOP, M_IGNORES_STOP (with LIVE),
+ *   DOUBT_FIRST, DOUBT_LATE, TRUST_LATE, RELEASED_WITHOUT_DOUBT (with HANDLER and RELEASE_PAUSED).
  */
 
 #ifndef NM
@@ -84,6 +86,7 @@ byte gen[NP];          /* the last generation handed out; written under sched.lo
 byte mp[NM];           /* m.p and m.p_word: written by their M, or under sched.lock while the M has no P */
 byte mw[NM];
 bit  flag[NM];         /* m.in_runtime as memory has it */
+bit  doubt[NM];        /* m.in_doubt */
 byte sb_n[NM];         /* the store buffer of flag[m]: number of entries, values with the oldest in bit 0 */
 byte sb_v[NM];
 
@@ -205,6 +208,13 @@ user_code:
 
 enter:
   put_flag(me, 1);
+  if
+  :: atomic { doubt[me] == 0 -> p = mp[me]; assert(p != NIL); goto inside }
+  :: doubt[me] == 1
+  fi;
+#ifndef TRUST_LATE
+  atomic { drain(me); doubt[me] = 0 };
+#endif
 #ifdef SILENT                 /* others may write m.p and m.p_word: three loads.  Else they are one step. */
   p = mp[me];
   w0 = mw[me];
@@ -217,7 +227,11 @@ enter:
     if :: p == NIL -> goto slow :: else fi;
     w = word[p];
     if
+#ifdef TRUST_LATE
+    :: w == w0 -> goto trust
+#else
     :: w == w0 -> goto inside
+#endif
     :: IS_RET(w) && AS(RUN, w) == w0
     :: else -> goto slow
     fi
@@ -234,6 +248,11 @@ enter:
     fi
 #endif
   };
+
+#ifdef TRUST_LATE
+trust:
+  atomic { drain(me); doubt[me] = 0; goto inside };
+#endif
 
 slow:
   atomic {
@@ -324,7 +343,11 @@ handler:                      /* in_runtime is 0 as this thread sees it; it stay
   if
   :: !HAS(waitq, me)
 #ifdef RELEASE_PAUSED
-  :: atomic { lock == 0 && HAS(waitq, me) -> waitq = waitq & ~BIT(me); adrift = adrift | BIT(me) }
+  :: atomic { lock == 0 && HAS(waitq, me) -> waitq = waitq & ~BIT(me); adrift = adrift | BIT(me);
+#ifndef RELEASED_WITHOUT_DOUBT
+      doubt[me] = 1
+#endif
+    }
 #endif
   fi;
   goto user_code
@@ -353,13 +376,25 @@ end:
 #endif
       some_p(ALL, p);
       if
+#ifdef DOUBT_FIRST
+      :: ST(word[p]) == RUN -> w = word[p]
+#else
       :: ST(word[p]) == RUN -> w = word[p]; word[p] = AS(RET_S, w)
+#endif
       :: else -> p = 0; goto end
       fi;
 #ifdef TAKER_LOCK
       taker_lock = 1
 #endif
     }
+#ifndef DOUBT_LATE
+    doubt[OWN(w)] = 1;
+#endif
+#ifdef DOUBT_FIRST
+    atomic {
+      if :: word[p] == w -> word[p] = AS(RET_S, w) :: else -> p = 0; w = 0; goto end fi
+    }
+#endif
 #ifdef SILENT
   :: atomic { lock == 0 && idle != 0 && waitq == 0 && !stopping && adrift != 0 ->
       lock = 1; some_p(idle, p); some_m(adrift, m) };
@@ -370,6 +405,9 @@ end:
 #endif
   fi;
   membarrier(OWN(w));
+#ifdef DOUBT_LATE
+  doubt[OWN(w)] = 1;
+#endif
   f = flag[OWN(w)];
   atomic {
 #ifdef TAKER_LOCK
@@ -418,9 +456,13 @@ round:
   LOCK_TAKERS;
   do
   :: p < NP -> atomic {
-      if :: ST(word[p]) == RUN -> w[p] = word[p]; word[p] = AS(RET_W, word[p]) :: else fi;
-      p++
-    }
+      if
+      :: ST(word[p]) == RUN -> w[p] = word[p]; word[p] = AS(RET_W, word[p])
+      :: else -> p++; goto begin_next
+      fi
+    };
+    atomic { doubt[OWN(w[p])] = 1; p++ };
+begin_next: skip
   :: p == NP -> p = 0; break
   od;
   do
@@ -512,7 +554,7 @@ init {
   atomic {
     do
     :: i < NM && i < NP -> mp[i] = i; new_owner(i, i); i++
-    :: i < NM && i >= NP -> mp[i] = NIL; mw[i] = NO_WORD; adrift = adrift | BIT(i); i++
+    :: i < NM && i >= NP -> mp[i] = NIL; mw[i] = NO_WORD; doubt[i] = 1; adrift = adrift | BIT(i); i++
     :: i == NM -> break
     od;
     run hw();

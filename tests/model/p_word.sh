@@ -17,6 +17,10 @@ fails "both takers use one and the same retaking state" -DSHARED_RETAKING
 fails "the slow path looks for running only, not for retaking" -DRECHECK_EQUAL_ONLY
 fails "the same without stop-the-world, and so without give-back" -DRECHECK_EQUAL_ONLY -DNO_STW
 fails "p_word of an M without a P equals the word of an idle P" -DNIL_WORD_IS_NONE $all
+fails "in_doubt is set before the word changes" -DDOUBT_FIRST -DNO_STW
+fails "in_doubt is set after the membarrier" -DDOUBT_LATE -DNO_STW
+fails "in_doubt is taken back after the look at the word" -DTRUST_LATE
+fails "a paused M goes on without a P and without doubt" -DRELEASED_WITHOUT_DOUBT $all
 fails "sysmon makes a P idle while the world stops" -DSYSMON_IGNORES_STOP
 fails_ltl "an M leaves the runtime without looking for a stop request" -DLIVE -DNGEN=1 -DM_IGNORES_STOP
 
