@@ -233,6 +233,7 @@ TEST(GoingToSleep, LooksAtTheGlobalQueueUnderTheLock) {
 
 TEST(Parallelism, NoMoreGoroutinesRunAtOnceThanProcessors) {
   const int procs = gomaxprocs(0);
+  const uint64_t retaken = sched.retaken.load();
   std::atomic<int> inside{0};
   std::atomic<int> most{0};
   run([&] {
@@ -254,7 +255,10 @@ TEST(Parallelism, NoMoreGoroutinesRunAtOnceThanProcessors) {
     }
     done.wait();
   });
-  EXPECT_LE(most, procs);
+  // A thread that sleeps (in a page fault; under TSan in its atomics) loses its P, and goes on
+  // without one until its next call of the runtime.
+  const auto slept = static_cast<int>(sched.retaken.load() - retaken);
+  EXPECT_LE(most, procs + slept) << slept << " Ps were taken from threads that slept";
 }
 
 TEST(Parallelism, AsManyGoroutinesRunAtOnceAsProcessors) {
