@@ -57,6 +57,24 @@ chan_result wait_for_partner(M* m, chan_core* c, WaitQueue& queue, void* elem, W
   return chan_result::timed_out;
 }
 
+// The end of a send or a receive that was tried: `r` came of it. The lock is held, and released; the
+// caller leaves the runtime.
+[[gnu::always_inline]] inline chan_result end_or_wait(M* m, chan_core* c, chan_result r,
+                                                      Waiter* partner, WaitQueue& queue, void* elem,
+                                                      WaitReason reason, int64_t deadline_ns) {
+  if (r == chan_result::would_block && deadline_ns != 0) {
+    r = wait_for_partner(m, c, queue, elem, reason, deadline_ns);
+    if (m != nullptr) leave(current_m());
+    return r;
+  }
+  c->lock.unlock();
+  if (partner != nullptr) wake(m, partner);
+  if (m == nullptr) return r;
+  if (deadline_ns != 0) yield_if_asked(m);
+  leave(current_m());
+  return r;
+}
+
 Waiter* collect_all(WaitQueue& queue, Waiter* list) {
   while (Waiter* w = queue.pop_claimed()) {
     w->ok = false;
@@ -97,18 +115,8 @@ chan_result chan_send(chan_core* c, void* value, std::int64_t deadline_ns) {
   M* m = enter();
   c->lock.lock();
   Waiter* partner = nullptr;
-  chan_result r = try_send_locked(c, value, partner);
-  if (r == chan_result::would_block && deadline_ns != 0) {
-    r = wait_for_partner(m, c, c->senders, value, WaitReason::chan_send, deadline_ns);
-    if (m != nullptr) leave(current_m());
-    return r;
-  }
-  c->lock.unlock();
-  if (partner != nullptr) wake(m, partner);
-  if (m == nullptr) return r;
-  if (deadline_ns != 0) yield_if_asked(m);
-  leave(current_m());
-  return r;
+  const chan_result r = try_send_locked(c, value, partner);
+  return end_or_wait(m, c, r, partner, c->senders, value, WaitReason::chan_send, deadline_ns);
 }
 
 void try_send_inside(M* m, chan_core* c, void* value) {
@@ -125,18 +133,8 @@ chan_result chan_recv(chan_core* c, void* place, std::int64_t deadline_ns) {
   M* m = enter();
   c->lock.lock();
   Waiter* partner = nullptr;
-  chan_result r = try_recv_locked(c, place, partner);
-  if (r == chan_result::would_block && deadline_ns != 0) {
-    r = wait_for_partner(m, c, c->receivers, place, WaitReason::chan_receive, deadline_ns);
-    if (m != nullptr) leave(current_m());
-    return r;
-  }
-  c->lock.unlock();
-  if (partner != nullptr) wake(m, partner);
-  if (m == nullptr) return r;
-  if (deadline_ns != 0) yield_if_asked(m);
-  leave(current_m());
-  return r;
+  const chan_result r = try_recv_locked(c, place, partner);
+  return end_or_wait(m, c, r, partner, c->receivers, place, WaitReason::chan_receive, deadline_ns);
 }
 
 void chan_give_back(chan_core* c, void* node) noexcept {
