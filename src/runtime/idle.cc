@@ -125,20 +125,32 @@ bool take_p_for(M* m, GQueue& ready) {
   return true;
 }
 
+// How well an idle M suits to be woken. The part of the sleeper and of the poller would have to go
+// to somebody else.
+enum class Suits { not_at_all, as_sleeper, as_poller, well, best };
+
+Suits suits(const M* m, int cpu) {
+  if (m == sched.sleeper) return Suits::as_sleeper;
+  if (m == sched.poller.load(relaxed)) return Suits::as_poller;
+  return m->last_cpu == cpu ? Suits::best : Suits::well;
+}
+
 }  // namespace
 
-// Neither the sleeper nor the poller, if there is another: their part would have to go to somebody
-// else.
+// Not far down the list there may be one that was on this core last: take_tied_locked has the
+// reason. With many idle Ms it is not worth a long search.
 M* take_idle_m_locked() {
+  constexpr int looks = 8;
+  const int cpu = os::current_cpu();
   M* chosen = nullptr;
-  for (M* m = sched.idle_ms; m != nullptr; m = m->link) {
-    const bool polls = m == sched.poller.load(relaxed);
-    const bool sleeps = m == sched.sleeper;
-    if (!polls && !sleeps) {
+  Suits best = Suits::not_at_all;
+  int looked = 0;
+  for (M* m = sched.idle_ms; m != nullptr && best != Suits::best; m = m->link) {
+    if (++looked > looks && best >= Suits::well) break;
+    if (const Suits how = suits(m, cpu); how > best) {
       chosen = m;
-      break;
+      best = how;
     }
-    if (chosen == nullptr || chosen == sched.sleeper) chosen = m;
   }
   if (chosen != nullptr) remove_idle_m_locked(chosen);
   return chosen;
@@ -146,6 +158,7 @@ M* take_idle_m_locked() {
 
 void put_idle_m_locked(M* m) {
   m->on_idle_list = true;
+  m->last_cpu = os::current_cpu();
   m->back_link = nullptr;
   m->link = sched.idle_ms;
   if (m->link != nullptr) m->link->back_link = m;

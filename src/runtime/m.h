@@ -93,8 +93,7 @@ struct alignas(128) M {
   atomic<bool> lost_p{false};        // its P was taken, and it has not noticed
   atomic<int64_t> lost_cpu_ns{-1};   // its processor time then; -1: not known
   atomic<bool> paused{false};        // between two instructions of the program: preempt_here
-  int64_t paused_ns = 0;             // since when its goroutine waits tied; under the lock...
-  int paused_cpu = -1;               // ...and on which core it was then
+  int64_t paused_ns = 0;             // since when its goroutine waits tied; under the lock
   atomic<bool> released{false};      // a paused M shall go on without a P: release_paused
   atomic<bool> let_go{false};        // the same: the process ends
   atomic<uint64_t> blocking_at{0};   // announced a blocking call: P::switches then, plus 1
@@ -104,6 +103,7 @@ struct alignas(128) M {
   atomic<P*> next_p{nullptr};       // given by who wakes it
   atomic<bool> waits_for_p{false};  // in wait_for_p
   atomic<bool> polls{false};        // sleeps in the netpoller
+  int last_cpu = -1;                // the core that it was on when it went to sleep; under the lock
   M* link = nullptr;                // idle or free list, under the scheduler's lock
   M* back_link = nullptr;
   Note note;

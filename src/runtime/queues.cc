@@ -45,7 +45,7 @@ bool is_near(G* g, void* arg) {
   auto* near = static_cast<Near*>(arg);
   if (near->looks == 0 || !is_tied(g, nullptr)) return false;
   --near->looks;
-  return g->head->locked_m->paused_cpu == near->cpu;
+  return g->head->locked_m->last_cpu == near->cpu;
 }
 
 }  // namespace

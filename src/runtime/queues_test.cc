@@ -2,7 +2,6 @@
 // The moves between runnext, a P's ring and the global queue, on a P of the test's own: the runtime
 // is not started, so the scheduler's state is the test's, too.
 #include <gtest/gtest.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -12,6 +11,7 @@
 
 #include "os/thread.h"
 #include "runtime/queues.h"
+#include "support/one_core.h"
 
 namespace gofer::internal {
 namespace {
@@ -275,23 +275,15 @@ class Tied : public Queues {
     Queues::SetUp();
     sched.procs.store(procs);
     sched.passes_left = procs;
-    here_ = os::current_cpu();
-    ASSERT_GE(here_, 0);
-    ASSERT_EQ(sched_getaffinity(0, sizeof before_, &before_), 0);
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(here_, &one);
-    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
   }
 
   void TearDown() override {
-    sched_setaffinity(0, sizeof before_, &before_);
     sched.passes_left = 0;
     Queues::TearDown();
   }
 
-  int here() const { return here_; }
-  int elsewhere() const { return here_ + 1; }
+  int here() const { return core_.here(); }
+  int elsewhere() const { return core_.elsewhere(); }
 
   G* pause_on(int cpu) {
     G* g = this->g(paused_.size());
@@ -300,7 +292,7 @@ class Tied : public Queues {
     g->head = &paused.head;
     paused.head.tied = true;
     paused.head.locked_m = &paused.m;
-    paused.m.paused_cpu = cpu;
+    paused.m.last_cpu = cpu;
     return g;
   }
   G* put_paused_on(int cpu) {
@@ -320,8 +312,7 @@ class Tied : public Queues {
     M m;
   };
   std::vector<std::unique_ptr<Paused>> paused_;
-  cpu_set_t before_;
-  int here_ = -1;
+  test::OneCore core_;
 };
 
 TEST_F(Tied, FirstComesFirst) {

@@ -17,7 +17,7 @@ bool wait_tied(M* m, P* passed_on, bool front) {
     bump(sched.tied);
   }
   m->paused_ns = os::now_ns();
-  m->paused_cpu = os::current_cpu();
+  m->last_cpu = os::current_cpu();
   m->p = nullptr;
   g->head->m.store(nullptr, relaxed);
   set_status(g, GStatus::running, GStatus::runnable);

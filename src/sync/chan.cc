@@ -57,8 +57,8 @@ chan_result wait_for_partner(M* m, chan_core* c, WaitQueue& queue, void* elem, W
   return chan_result::timed_out;
 }
 
-// The end of a send or a receive that was tried: `r` came of it. The lock is held, and released; the
-// caller leaves the runtime.
+// The end of a send or a receive that was tried: `r` came of it. The lock is held, and released;
+// the caller leaves the runtime.
 [[gnu::always_inline]] inline chan_result end_or_wait(M* m, chan_core* c, chan_result r,
                                                       Waiter* partner, WaitQueue& queue, void* elem,
                                                       WaitReason reason, int64_t deadline_ns) {
