@@ -407,6 +407,34 @@ TEST(StopWorld, OthersUseTheProcessorsThatABlockedGoroutineLost) {
   done.wait();
 }
 
+// The P of who returns from a blocking call may be with the stopper, and be given back, or not, at
+// any moment of the return.
+TEST(StopWorld, BlockingCallsReturnWhileItStopsAndStarts) {
+  for (const int procs : {1, 2}) {
+    Procs few(procs);
+    std::atomic<bool> stop{false};
+    std::atomic<int> calls{0};
+    wait_group group;
+    for (int i = 0; i < 4; ++i) {
+      group.go([&, i] {
+        while (!stop) {
+          blocking([&] {
+            if (i % 2 == 0) usleep(20);
+          });
+          calls += i % 2 == 0;
+        }
+      });
+    }
+    const int most = internal::sanitizers_enabled ? 100 : 1'000;
+    EXPECT_TRUE(wait_until([&] {
+      for (int i = 0; i < 20; ++i) gomaxprocs(procs);
+      return calls >= most;
+    })) << calls;
+    stop = true;
+    group.wait();
+  }
+}
+
 TEST(StopWorld, LockedGoroutinesKeepTheirThreads) {
   Procs restore(4);
   Load load(2);

@@ -25,13 +25,12 @@ void commit_without_p(M*, G* g) {
   wake_p();
 }
 
-// The M goes idle. Returns on whatever M runs the goroutine then.
+// The M, which has no P, goes idle. Returns on whatever M runs the goroutine then.
 void wait_without_p(M* m) {
   G* g = m->curg;
   m->commit = commit_without_p;
   m->left = g;
   m->curg = nullptr;
-  m->p = nullptr;
   switch_stacks(m, g->head, &m->g0, false);
 }
 
@@ -47,6 +46,7 @@ void find_p(M* m) {
   sched.lock.lock();
   const bool found = keep_p(m) || take_any_p_locked(m);
   forget_lost(m);
+  if (!found) m->p = nullptr;  // noticed: it cannot be given back any more
   sched.lock.unlock();
   if (found) return;
   const int of_the_call = errno;
@@ -76,6 +76,7 @@ blocking_call::~blocking_call() {
   m->blocking_at.store(before_, relaxed);
   if (m->p->word.load(acquire) == m->p_word) [[likely]]
     return;
+  if (sched.forked.load(relaxed)) return;  // there is no runtime to come back to
   m->in_runtime.store(1, relaxed);
   compiler_barrier();
   if (!keep_p(m)) find_p(m);

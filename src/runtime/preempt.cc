@@ -88,13 +88,14 @@ bool install_preemption() {
 }
 
 void preempt_here(M* m) {
-  if (m->curg == nullptr || m->curg->head->no_preempt != 0 || sched.exiting.load(relaxed)) return;
+  if (m->curg == nullptr || m->curg->head->no_preempt != 0) return;
+  if (sched.exiting.load(relaxed) || sched.forked.load(relaxed)) return;
   m->in_runtime.store(1, relaxed);
   compiler_barrier();
   m->paused.store(true, relaxed);
-  if (m->p->word.load(acquire) != m->p_word) get_p(m);
+  const bool has_p = m->p->word.load(acquire) == m->p_word || get_p(m);
   const uint64_t wanted = m->preempt_word.load(acquire);
-  if (wanted != 0 && wanted == m->p_word) {
+  if (has_p && wanted != 0 && wanted == m->p_word) {
     m->preempt_word.store(0, relaxed);
     const Preempt kind = m->preempt_kind.load(relaxed);
     if (kind == Preempt::surrender) {

@@ -18,7 +18,8 @@ bool wait_tied(M* m, P* passed_on, bool front) {
   }
   m->paused_ns = os::now_ns();
   m->last_cpu = os::current_cpu();
-  m->p = nullptr;
+  m->p = nullptr;  // noticed: it cannot be given back any more
+  m->p_word = 0;
   g->head->m.store(nullptr, relaxed);
   set_status(g, GStatus::running, GStatus::runnable);
   if (front) {
@@ -45,7 +46,6 @@ bool wait_tied(M* m, P* passed_on, bool front) {
       note_lost(m, -1);
     }
     m->p = before;  // for enter(), which will find that it is not ours
-    m->p_word = 0;
     m->in_doubt.store(1, relaxed);
     return false;
   }
@@ -105,7 +105,7 @@ void enter_at_exit(M* m) {
   for (;;) {
     {
       LockGuard guard(sched.lock);
-      if (take_any_p_locked(m)) return;
+      if (keep_p(m) || take_any_p_locked(m)) return;
     }
     const int procs = sched.procs.load(relaxed);
     for (int i = 0; i < procs; ++i) {
@@ -162,10 +162,10 @@ PWord begin_take(P* p) {
   return w;
 }
 
-bool finish_take(P* p, PWord w) {
+bool finish_take(P* p, PWord w, bool fenced) {
   M* owner = sched.m_table[w.owner()].load(acquire);
   uint64_t retaking = w.with(PWordState::retaking).bits();
-  if (owner->in_runtime.load(acquire) == 0) {
+  if (fenced && owner->in_runtime.load(acquire) == 0) {
     return p->word.compare_exchange_strong(retaking, w.with(PWordState::lost).bits(), acq_rel);
   }
   p->word.compare_exchange_strong(retaking, w.bits(), acq_rel);
@@ -177,12 +177,7 @@ bool take_p(P* p) {
   LockGuard guard(sched.taking);
   const PWord w = begin_take(p);
   if (w == PWord()) return false;
-  if (!os::membarrier()) {
-    uint64_t retaking = w.with(PWordState::retaking).bits();
-    p->word.compare_exchange_strong(retaking, w.bits(), acq_rel);
-    return false;
-  }
-  return finish_take(p, w);
+  return finish_take(p, w, os::membarrier());
 }
 
 bool retake(P* p) {

@@ -351,7 +351,7 @@ P* take_idle_p_with_work_locked();
 /// The first half of taking p from the M that holds it: PWord() when there is nothing to take. A
 /// membarrier has to follow before the second half; that is true if p is the caller's.
 PWord begin_take(P* p);
-bool finish_take(P* p, PWord word);
+bool finish_take(P* p, PWord word, bool fenced);
 /// Both halves.
 bool take_p(P* p);
 /// take_p, and another M gets it.

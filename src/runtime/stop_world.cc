@@ -41,12 +41,12 @@ void take_running_ps() {
     any = any || words[i] != PWord();
   }
   if (!any) return;
-  os::membarrier();
+  const bool fenced = os::membarrier();
   LockGuard guard(sched.lock);
   for (int i = 0; i < procs; ++i) {
     if (words[i] == PWord()) continue;
     P* p = sched.all_ps[i].load(relaxed);
-    if (!finish_take(p, words[i])) continue;
+    if (!finish_take(p, words[i], fenced)) continue;
     p->taken_from = sched.m_table[words[i].owner()].load(relaxed);
     p->status.store(PStatus::gcstop, relaxed);
     --sched.stop_wait;
