@@ -19,8 +19,9 @@
 // If it did so after the taker's store, its exchange has read the 1, so the look that followed
 // found `retaking`. Either way two compare-and-swaps meet in one word, and one wins. in_doubt alone
 // says nothing: it may be left over from a taker that failed, or whose P was given back. An M that
-// gives up its P and goes on outside sets it, too. (The word could do without it, as the entry
-// could look there at once: through two more pointers, which cost 2 to 4 ns a call, as measured.)
+// gives up its P and goes on outside sets it, too; a taker of that P fails, as the generation is
+// another then. (The word could do without in_doubt, as the entry could look there at once: through
+// two more pointers, which cost 2 to 4 ns a call, as measured.)
 // The taker's acquire load of in_runtime == 0 pairs with the M's
 // release store at leaving, so the taker sees all that the M did to the P. A generation is never
 // used twice for one P, so a taker with an old value in hand fails. An M that lost its P keeps the

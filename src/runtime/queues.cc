@@ -2,6 +2,7 @@
 #include "runtime/queues.h"
 
 #include "os/thread.h"
+#include "runtime/current.h"
 
 namespace gofer::internal {
 namespace {
@@ -34,19 +35,7 @@ G* pop_global() {
   return queue.pop_front();
 }
 
-bool is_tied(G* g, void*) { return g->head != nullptr && g->head->tied; }
-
-struct Near {
-  int cpu;
-  int looks;  // left
-};
-
-bool is_near(G* g, void* arg) {
-  auto* near = static_cast<Near*>(arg);
-  if (near->looks == 0 || !is_tied(g, nullptr)) return false;
-  --near->looks;
-  return g->head->locked_m->last_cpu == near->cpu;
-}
+bool is_tied(const G* g) { return g->head != nullptr && g->head->tied; }
 
 }  // namespace
 
@@ -144,20 +133,28 @@ G* take_global_if(bool (*wanted)(G* g, void* arg), void* arg) {
 // The kernel wakes a thread on the core where it was last, if that one and the waker's are both
 // busy. There it shares the core with another P's goroutine, while the waker's core, whose P it
 // got, becomes idle: about a millisecond, until the kernel moves one of them. So threads stay on
-// their cores if they can. Nobody waits long for that: it looks only at as many as there are Ps,
-// and the first is passed over only as often; not at all if it was put in front.
+// their cores if they can. Nobody waits long for that: it looks only at as many goroutines as there
+// are Ps, from the first that is tied on, and that one is passed over only as often; not at all if
+// it was put in front. The caller's own goroutine, if it was paused, is behind all others.
 G* take_tied_locked() {
+  const M* caller = current_m();
+  const int cpu = os::current_cpu();
   const int most = sched.procs.load(relaxed);
-  if (sched.passes_left > 0) {
-    Near near{.cpu = os::current_cpu(), .looks = most};
-    if (G* g = take_global_if(is_near, &near); g != nullptr) {
-      const bool first = near.looks == most - 1;
-      sched.passes_left = first ? most : sched.passes_left - 1;
-      return g;
+  int looks = sched.passes_left > 0 ? most : 1;
+  G* first = nullptr;
+  G* chosen = nullptr;
+  for (G* g = sched.queue.front(); g != nullptr && looks > 0 && chosen == nullptr; g = g->link) {
+    if (is_tied(g)) {
+      if (first == nullptr) first = g;
+      const M* m = g->head->locked_m;
+      if (m->last_cpu == cpu && m != caller) chosen = g;
     }
+    if (first != nullptr) --looks;
   }
-  sched.passes_left = most;
-  return take_global_if(is_tied, nullptr);
+  if (chosen == nullptr) chosen = first;
+  if (chosen == nullptr) return nullptr;
+  sched.passes_left = chosen == first ? most : sched.passes_left - 1;
+  return take_global_if([](G* g, void* chosen) { return g == chosen; }, chosen);
 }
 
 G* next_global_locked() { return next_queue().front(); }

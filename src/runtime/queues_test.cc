@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "os/thread.h"
+#include "runtime/current.h"
 #include "runtime/queues.h"
 #include "support/one_core.h"
 
@@ -337,6 +338,16 @@ TEST_F(Tied, OthersInTheQueueStayWhereTheyAre) {
   G* b = put_paused_on(here());
   EXPECT_EQ(take_tied(), b);
   EXPECT_EQ(drain_global(), (std::vector<size_t>{50, 0}));
+}
+
+// Who pauses is in the queue already when he passes his P on.
+TEST_F(Tied, TheCallerDoesNotChooseHimself) {
+  G* a = put_paused_on(elsewhere());
+  G* own = put_paused_on(here());
+  gofer_current_m = own->head->locked_m;
+  G* chosen = take_tied();
+  gofer_current_m = nullptr;
+  EXPECT_EQ(chosen, a);
 }
 
 TEST_F(Tied, NobodyComesFromFarBehind) {
