@@ -43,7 +43,7 @@ bool next_can_wait() {
   if (sched.tied.load(relaxed) == 0) return false;
   LockGuard guard(sched.lock);
   const G* next = next_global_locked();
-  if (next == nullptr || next->head == nullptr || !next->head->tied) return false;
+  if (next == nullptr || !next->tied()) return false;
   const M* m = next->head->locked_m;
   return m->paused.load(relaxed) && os::now_ns() - m->paused_ns < longest_patience_ns;
 }

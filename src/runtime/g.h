@@ -101,6 +101,8 @@ struct alignas(64) G {
   alignas(detail::closure_align) std::byte closure[detail::closure_size];
 
   bool locked() const { return head != nullptr && head->locked_m != nullptr; }
+  /// Waits for a P for the thread that it was paused or lost its P in.
+  bool tied() const { return head != nullptr && head->tied; }
   /// The lowest address of its stack, which is aligned to its size.
   char* stack() const {
     const auto at = reinterpret_cast<uintptr_t>(head);

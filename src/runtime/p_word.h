@@ -22,11 +22,10 @@
 // gives up its P and goes on outside sets it, too; a taker of that P fails, as the generation is
 // another then. (The word could do without in_doubt, as the entry could look there at once: through
 // two more pointers, which cost 2 to 4 ns a call, as measured.)
-// The taker's acquire load of in_runtime == 0 pairs with the M's
-// release store at leaving, so the taker sees all that the M did to the P. A generation is never
-// used twice for one P, so a taker with an old value in hand fails. An M that lost its P keeps the
-// pointer and the old value until its next entry; the pointer stays valid because Ps are never
-// freed.
+// The taker's acquire load of in_runtime == 0 pairs with the M's release store at leaving, so
+// the taker sees all that the M did to the P. A generation is never used twice for one P, so a
+// taker with an old value in hand fails. An M that lost its P keeps the pointer and the old
+// value until its next entry; the pointer stays valid because Ps are never freed.
 //
 // One taker at a time (sched.taking). With two, a second `retaking` of the same generation could be
 // answered by the first taker's compare-and-swap, whose membarrier is long past.

@@ -35,8 +35,6 @@ G* pop_global() {
   return queue.pop_front();
 }
 
-bool is_tied(const G* g) { return g->head != nullptr && g->head->tied; }
-
 }  // namespace
 
 bool put_overflow(P* p, G* g) {
@@ -144,7 +142,7 @@ G* take_tied_locked() {
   G* first = nullptr;
   G* chosen = nullptr;
   for (G* g = sched.queue.front(); g != nullptr && looks > 0 && chosen == nullptr; g = g->link) {
-    if (is_tied(g)) {
+    if (g->tied()) {
       if (first == nullptr) first = g;
       const M* m = g->head->locked_m;
       if (m->last_cpu == cpu && m != caller) chosen = g;

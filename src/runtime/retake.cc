@@ -62,11 +62,7 @@ bool wait_tied(M* m, P* passed_on, bool front) {
 bool release_paused() {
   LockGuard guard(sched.lock);
   G* g = take_global_if(
-      [](G* g, void*) {
-        if (g->head == nullptr || g->head->locked_m == nullptr) return false;
-        return g->head->locked_m->paused.load(relaxed);
-      },
-      nullptr);
+      [](G* g, void*) { return g->locked() && g->head->locked_m->paused.load(relaxed); }, nullptr);
   if (g == nullptr) return false;
   M* m = g->head->locked_m;
   --sched.idle_locked_ms;

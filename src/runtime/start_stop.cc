@@ -399,7 +399,7 @@ void pass_on_locked(P* p) {
   G* next = next_global_locked();
   const bool globally = next != nullptr && (p->queue.empty() || sched.urgent.front() != nullptr);
   // Straight to its own thread, without another that would only find that out.
-  if (globally && next->head != nullptr && next->head->tied && start_tied_locked(p)) return;
+  if (globally && next->tied() && start_tied_locked(p)) return;
   start_m(p, false);
 }
 

@@ -125,8 +125,7 @@ void favour_owner(uint64_t futex) {
   LockGuard guard(sched.lock);
   G* g = take_global_if(
       [](G* g, void* tid) {
-        return g->head != nullptr && g->head->tied &&
-               g->head->locked_m->tid == *static_cast<int*>(tid);
+        return g->tied() && g->head->locked_m->tid == *static_cast<int*>(tid);
       },
       &tid);
   if (g != nullptr) put_global_front_locked(g);
