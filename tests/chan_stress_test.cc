@@ -566,5 +566,38 @@ TEST_F(ChannelStress, LeavingALongQueueCostsNoMoreThanAShortOne) {
   EXPECT_LT(ratio, 10);
 }
 
+// A receiver waits until the close: at every moment a send can be done or throws.
+TEST_F(ChannelStress, TrySendBesideACloseIsDoneOrThrows) {
+  const int rounds = scaled(20'000);
+  std::atomic<int> at{0};
+  std::vector<chan<int>> c(static_cast<std::size_t>(rounds));
+  for (auto& one : c) one = chan<int>(0);
+  std::atomic<int> refused{0};
+  std::atomic<int> tried{0};
+  std::thread sender([&] {
+    for (int i = 0; i < rounds; ++i) {
+      for (int spins = 0; at <= i; ++spins) {
+        if (spins > 1000) std::this_thread::yield();
+      }
+      try {
+        refused += !c[static_cast<std::size_t>(i)].try_send(i);
+      } catch (const channel_error&) {
+      }
+      tried = i + 1;
+    }
+  });
+  for (int i = 0; i < rounds; ++i) {
+    const auto& one = c[static_cast<std::size_t>(i)];
+    go([one] { one.recv(); });
+    EXPECT_TRUE(wait_until([&] { return waiting_receivers(one) == 1; }));
+    at = i + 1;
+    for (int k = i % 64; k > 0; --k) internal::cpu_relax();
+    one.close();
+    EXPECT_TRUE(wait_until([&] { return tried == i + 1; }));
+  }
+  sender.join();
+  EXPECT_EQ(refused, 0);
+}
+
 }  // namespace
 }  // namespace gofer

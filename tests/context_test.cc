@@ -205,6 +205,57 @@ TEST(Context, ThatIsDoneEndsEveryWaitAtOnce) {
   wg.wait();
 }
 
+// Nothing of that would have to wait.
+void expect_all_refuse(const context& ctx) {
+  chan<int> c(2);
+  c.send(1);
+  EXPECT_FALSE(c.recv(ctx));
+  EXPECT_FALSE(c.send(ctx, 1));
+  EXPECT_EQ(c.len(), 1u);
+  mutex m;
+  EXPECT_FALSE(m.lock(ctx));
+  EXPECT_TRUE(m.try_lock()) << "nothing was locked";
+  rw_mutex rw;
+  EXPECT_FALSE(rw.lock(ctx));
+  EXPECT_FALSE(rw.lock_shared(ctx));
+  EXPECT_TRUE(rw.try_lock());
+  semaphore s(5);
+  EXPECT_FALSE(s.acquire(ctx));
+  EXPECT_FALSE(s.acquire(ctx, 0));
+  EXPECT_EQ(s.available(), 5);
+  wait_group wg;
+  EXPECT_FALSE(wg.wait(ctx));
+  latch open(0);
+  EXPECT_FALSE(open.wait(ctx));
+  auto result = async([] {});
+  result.wait();
+  EXPECT_FALSE(result.wait(ctx));
+  EXPECT_TRUE(result.ready());
+  EXPECT_FALSE(sleep_for(ctx, 0s));
+  EXPECT_FALSE(sleep_for(ctx, 1ns));
+  EXPECT_FALSE(sleep_until(ctx, std::chrono::steady_clock::time_point{}));
+  rate_limiter limiter(1, 1);
+  EXPECT_FALSE(limiter.wait(ctx));
+  EXPECT_TRUE(limiter.allow());
+  cond changed;
+  struct Watched {
+    int unlocked = 0;
+    void lock() {}
+    void unlock() { ++unlocked; }
+  } lock;
+  EXPECT_FALSE(changed.wait(ctx, lock));
+  EXPECT_EQ(lock.unlocked, 0);
+}
+
+TEST(Context, ThatIsDoneRefusesWhatWouldNotHaveToWait) {
+  auto [ctx, cancel] = with_cancel(background());
+  cancel();
+  expect_all_refuse(ctx);
+  wait_group wg;
+  wg.go([ctx = ctx] { expect_all_refuse(ctx); });
+  wg.wait();
+}
+
 TEST(Context, EndsWaitsThatHaveBegun) {
   for (int round = 0; round < scaled(100) + 1; ++round) {
     const cancellable made_ctx = with_timeout(background(), std::chrono::microseconds(round * 3));

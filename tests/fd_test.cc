@@ -188,12 +188,33 @@ TEST_F(Fd, TakesBuffersOfEveryKind) {
   static_assert(!std::is_constructible_v<const_buffer, std::vector<int>>);
 }
 
-// A zero ends a literal, not an array of bytes that happens to be const.
+// A zero ends a literal, not an array of bytes that happens to be const. An array of const char on
+// the stack is refused by the compiler: tests/refused.
 TEST_F(Fd, ConstArraysAreTakenWhole) {
   static constexpr char bytes[] = {'a', '\0', 'b', 'c'};
   EXPECT_EQ(const_buffer(bytes).size(), 4u);
   static constexpr unsigned char unsigned_bytes[] = {'a', '\0', 'b', 'c'};
   EXPECT_EQ(const_buffer(unsigned_bytes).size(), 4u);
+  static constexpr char zero_at_the_end[] = {1, 2, 3, 0};
+  EXPECT_EQ(const_buffer(zero_at_the_end).size(), 4u);
+  static const char made_at_run_time[] = {static_cast<char>(getpid()), 2, 3, 0};
+  Ends e = make_pair();
+  EXPECT_EQ(e.out.write_all(made_at_run_time), 4u);
+  const char on_the_stack[] = {1, 2, 3, 0};
+  EXPECT_EQ(e.out.write_all({on_the_stack, sizeof on_the_stack}), 4u);
+  EXPECT_EQ(e.out.write_all(std::span(on_the_stack)), 4u);
+  EXPECT_EQ(e.out.write_all(std::as_bytes(std::span(on_the_stack))), 4u);
+}
+
+TEST_F(Fd, LiteralsAreTakenWithoutTheirFinalZero) {
+  EXPECT_EQ(const_buffer("").size(), 0u);
+  EXPECT_EQ(const_buffer("text").size(), 4u);
+  EXPECT_EQ(const_buffer("a\0b\0").size(), 4u);
+  EXPECT_EQ(const_buffer(u8"text").size(), 4u);
+  const const_buffer several[] = {"one", "", u8"two"};
+  EXPECT_EQ(several[0].size() + several[1].size() + several[2].size(), 6u);
+  const char* const pointer = "pointer";
+  EXPECT_EQ(const_buffer(pointer).size(), 7u);
 }
 
 // ---- several buffers

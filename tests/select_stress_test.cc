@@ -1,5 +1,6 @@
 // select under load: many that meet in both directions, time limits and closes that race. Exactly
 // one case happens each time, and what lost leaves nothing behind.
+// gofer-test: stress
 #include <gofer/gofer.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -9,6 +10,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -207,6 +210,126 @@ TEST_F(SelectStress, ThreadsAndGoroutinesShareTheWork) {
     EXPECT_EQ(wrong, 0);
     for (const auto& one : c) EXPECT_EQ(waiting(one), 0);
   }
+}
+
+// ---- Default
+
+// GOFER_STRESS_SECONDS, or a moment.
+std::chrono::steady_clock::time_point end_of_stress() {
+  const char* seconds = std::getenv("GOFER_STRESS_SECONDS");
+  const auto now = std::chrono::steady_clock::now();
+  return seconds == nullptr ? now + 300ms : now + std::chrono::seconds(std::atoi(seconds));
+}
+
+using FourChans = std::array<chan<int>, 4>;
+
+// Something for which one of four channels is ready. `add` makes channel i ready and returns when
+// it is, or when somebody has made use of it; `take` undoes that if channel i is ready.
+struct Opening {
+  std::function<void(std::size_t i)> add;
+  std::function<bool(std::size_t i)> take;
+  std::function<bool()> look;  // a select over the four; false: default
+};
+
+// One thread adds an opening to the next channel and then takes one away from another, again and
+// again, so there is at least one at every moment. The caller takes one by a select with a default
+// and adds it again before it looks the next time.
+void expect_no_default(const Opening& opening) {
+  opening.add(0);
+  std::atomic<bool> stop{false};
+  std::thread juggler([&] {
+    for (std::size_t i = 1; !stop; ++i) {
+      opening.add(i % 4);
+      std::size_t from = i + 3;
+      while (!opening.take(from % 4)) ++from;
+    }
+  });
+  long looks = 0;
+  long defaults = 0;
+  for (const auto end = end_of_stress(); std::chrono::steady_clock::now() < end; ++looks) {
+    if (!opening.look()) {
+      ++defaults;
+    } else {
+      opening.add(static_cast<std::size_t>(looks) % 4);
+    }
+  }
+  stop = true;
+  juggler.join();
+  EXPECT_EQ(defaults, 0) << "of " << looks;
+  for (std::size_t i = 0; !opening.take(i % 4); ++i) continue;
+}
+
+bool receive_or_default(const FourChans& c) {
+  return select(on_recv(c[0]), on_recv(c[1]), on_recv(c[2]), on_recv(c[3]), on_default()) != 4;
+}
+
+bool send_or_default(const FourChans& c) {
+  return select(on_send(c[0], 1), on_send(c[1], 1), on_send(c[2], 1), on_send(c[3], 1),
+                on_default()) != 4;
+}
+
+FourChans four_chans(std::size_t capacity) {
+  FourChans c;
+  for (auto& one : c) one = chan<int>(capacity);
+  return c;
+}
+
+TEST_F(SelectStress, DefaultIsNotTakenWhileAValueMovesBetweenBuffers) {
+  const FourChans c = four_chans(8);
+  expect_no_default({[&](std::size_t i) { c[i].send(1); },
+                     [&](std::size_t i) { return c[i].try_recv().has_value(); },
+                     [&] { return receive_or_default(c); }});
+}
+
+TEST_F(SelectStress, DefaultIsNotTakenWhileAFreePlaceMovesBetweenBuffers) {
+  const FourChans c = four_chans(4);
+  for (const auto& one : c) {
+    while (one.try_send(1)) continue;
+  }
+  expect_no_default({[&](std::size_t i) { EXPECT_EQ(c[i].recv(), 1); },
+                     [&](std::size_t i) { return c[i].try_send(1); },
+                     [&] { return send_or_default(c); }});
+}
+
+// Starts a goroutine that waits on a channel, and returns when it does or did.
+template <class Wait>
+void start_waiter(wait_group& group, const chan<int>& c,
+                  internal::WaitQueue detail::chan_core::*queue, Wait wait) {
+  struct State {
+    std::atomic<internal::G*> g{nullptr};
+    std::atomic<bool> over{false};
+  };
+  const auto state = std::make_shared<State>();
+  group.go([c, state, wait] {
+    {
+      internal::Inside inside;
+      state->g = inside.m()->curg;
+    }
+    wait(c);
+    state->over = true;
+  });
+  ASSERT_TRUE(wait_until([&] { return state->over || test::waits(c, queue, state->g.load()); }));
+}
+
+TEST_F(SelectStress, DefaultIsNotTakenWhileASenderWaitsHereOrThere) {
+  const FourChans c = four_chans(0);
+  wait_group group;
+  const auto wait = [](const chan<int>& one) { one.send(1); };
+  expect_no_default(
+      {[&](std::size_t i) { start_waiter(group, c[i], &detail::chan_core::senders, wait); },
+       [&](std::size_t i) { return c[i].try_recv().has_value(); },
+       [&] { return receive_or_default(c); }});
+  group.wait();
+}
+
+TEST_F(SelectStress, DefaultIsNotTakenWhileAReceiverWaitsHereOrThere) {
+  const FourChans c = four_chans(0);
+  wait_group group;
+  const auto wait = [](const chan<int>& one) { one.recv(); };
+  expect_no_default(
+      {[&](std::size_t i) { start_waiter(group, c[i], &detail::chan_core::receivers, wait); },
+       [&](std::size_t i) { return c[i].try_send(1); }, [&] { return send_or_default(c); }});
+  group.wait();
 }
 
 // ---- Time

@@ -143,8 +143,7 @@ TEST(Select, NeverChoosesANilChannel) {
 
 // How often each of `ready` cases that can always be done is chosen.
 template <class Choose>
-void expect_uniform(std::size_t ready, Choose&& choose) {
-  constexpr int trials = 10'000;
+void expect_uniform(std::size_t ready, Choose&& choose, int trials = 10'000) {
   std::array<int, 8> chosen{};
   for (int i = 0; i < trials; ++i) ++chosen.at(choose());
   const double p = 1.0 / static_cast<double>(ready);
@@ -182,6 +181,36 @@ TEST(Select, ChoosesUniformlyAmongReadyCases) {
                     on_send(buffered, 1));
     });
   });
+}
+
+TEST(Select, ThatWaitsChoosesUniformlyAmongCasesOfOneChannel) {
+  chan<int> c(0);
+  chan<int> other(0);
+  const auto choose = [&](int waiting, auto meet, auto wait) {
+    std::size_t chosen = 9;
+    wait_group group;
+    group.go([&] { chosen = wait(); });
+    EXPECT_TRUE(wait_until([&] { return waiting_receivers(c) + waiting_senders(c) == waiting; }));
+    meet();
+    group.wait();
+    return chosen;
+  };
+  const auto send = [&] { c.send(1); };
+  const auto receive = [&] { c.recv(); };
+  expect_uniform(
+      2, [&] { return choose(2, send, [&] { return select(on_recv(c), on_recv(c)); }); }, 1000);
+  expect_uniform(
+      3,
+      [&] {
+        return choose(4, receive, [&] {
+          return select(on_send(c, 1), on_recv(other), on_send(c, 2), on_recv(c), on_send(c, 3));
+        });
+      },
+      1000);
+  std::vector<any_case> many;
+  for (int i = 0; i < 12; ++i) many.emplace_back(on_recv(i < 8 ? c : other));
+  expect_uniform(
+      8, [&] { return choose(8, send, [&] { return select(many); }); }, 1000);
 }
 
 // ---- What the functions get
@@ -394,7 +423,7 @@ TEST(Select, OfALostCaseLeavesTheOthersInTheQueue) {
   wait_for(2);
   group.go([&] { got[1] = shared.recv(); });
   wait_for(3);
-  losers.go([&] { EXPECT_EQ(select(on_recv(own), on_recv(shared), on_recv(own)), 0u); });
+  losers.go([&] { EXPECT_NE(select(on_recv(own), on_recv(shared), on_recv(own)), 1u); });
   wait_for(4);
   own.send(1);
   own.send(2);

@@ -200,7 +200,8 @@ TEST_F(Semaphore, TimeLimitsOfThePastDoNotWaitAndOthersAreNotOverTooEarly) {
 // The first in the line wants more than there is and gives up; those behind it can be served.
 TEST_F(Semaphore, WaiterThatGivesUpLetsThoseBehindItIn) {
   for (const bool with_context : {false, true}) {
-    Line line(2);
+    Line line(3);
+    line.s.acquire();
     const auto [ctx, cancel] = with_cancel(background());
     std::atomic<bool> got{false};
     started.go([&, ctx = ctx] {
@@ -224,6 +225,48 @@ TEST_F(Semaphore, WaiterThatGivesUpLetsThoseBehindItIn) {
     EXPECT_FALSE(got);
     EXPECT_EQ(line.order.size(), 2u);
     EXPECT_EQ(line.s.available(), 0);
+  }
+}
+
+// Nobody can tell when there will be as many: those that come later do not wait for that.
+TEST_F(Semaphore, WaiterForMoreThanThereAreKeepsNobodyWaiting) {
+  for (const bool with_context : {false, true}) {
+    Line line(2);
+    const auto [ctx, cancel] = with_cancel(background());
+    const auto acquire = [&, ctx = ctx](std::int64_t n) {
+      return with_context ? line.s.acquire(ctx, n) : line.s.try_acquire_for(1h, n);
+    };
+    std::atomic<int> got{0};
+    for (const std::int64_t n : {3, 9, 4}) {
+      started.go([&, acquire, n] { got += acquire(n); });
+      ASSERT_TRUE(all_asleep());
+    }
+    EXPECT_TRUE(line.s.try_acquire(2));
+    ASSERT_TRUE(line.join(0, 1) && line.join(1, 2));
+    line.s.release(1);
+    line.s.release(1);
+    EXPECT_EQ(line.served(), (std::vector<int>{0}));
+    line.s.release(1);
+    EXPECT_EQ(line.served(), (std::vector<int>{0, 1}));
+    line.s.release(2);
+    EXPECT_EQ(got, 0) << "all are back, and they are two";
+    EXPECT_EQ(line.s.available(), 2);
+    line.s.release(1);
+    ASSERT_TRUE(all_asleep());
+    EXPECT_EQ(got, 1) << "now there are three";
+    line.s.release(4);
+    ASSERT_TRUE(all_asleep());
+    EXPECT_EQ(got, 2) << "now there are four";
+    EXPECT_EQ(line.s.available(), 0);
+    line.s.release(5);
+    if (with_context) {
+      cancel();
+    } else {
+      line.s.release(4);
+    }
+    ASSERT_TRUE(quiescent());
+    EXPECT_EQ(got, with_context ? 2 : 3);
+    EXPECT_EQ(line.s.available(), with_context ? 5 : 0);
   }
 }
 

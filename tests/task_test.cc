@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/sched.h"
+#include "support/chan_waiters.h"
 #include "support/scaled.h"
 #include "support/wait_until.h"
 
@@ -100,6 +102,28 @@ TEST(TaskGroup, WaitsForAllAndRethrowsTheFirstError) {
   EXPECT_EQ(cancelled, 19);
   EXPECT_THROW(std::rethrow_exception(group.ctx().cause()), std::runtime_error);
   EXPECT_NO_THROW(group.wait()) << "an error is thrown once";
+}
+
+TEST(TaskGroup, MayBeUsedAgainAndThrowsWhatFailsLater) {
+  task_group group;
+  const auto error_of_wait = [&] {
+    try {
+      group.wait();
+    } catch (const std::runtime_error& e) {
+      return std::string(e.what());
+    }
+    return std::string("none");
+  };
+  group.go([] { throw std::runtime_error("first"); });
+  EXPECT_EQ(error_of_wait(), "first");
+  EXPECT_EQ(error_of_wait(), "none");
+  group.go([] {});
+  EXPECT_EQ(error_of_wait(), "none");
+  group.go([] { throw std::runtime_error("second"); });
+  EXPECT_EQ(error_of_wait(), "second");
+  group.go([] { throw std::runtime_error("third"); });
+  EXPECT_EQ(error_of_wait(), "third");
+  EXPECT_EQ(error_of_wait(), "none");
 }
 
 TEST(TaskGroup, WithoutErrorsEndsQuietly) {
@@ -307,6 +331,40 @@ TEST(Singleflight, ThrowsToAllWhatOneThrew) {
   EXPECT_THROW(flights.run(1, []() -> int { throw std::runtime_error("x"); }), std::runtime_error);
   EXPECT_EQ(flights.run(1, [] { return 2; }), 2);
   flights.forget(1);
+}
+
+TEST(Singleflight, ThatEndsByGoexitTellsTheOthersSo) {
+  singleflight<int, int> flights;
+  chan<int> gate(0);
+  std::atomic<int> told{0};
+  std::atomic<bool> returned{false};
+  wait_group wg;
+  wg.go([&] {
+    flights.run(2, [&]() -> int {
+      gate.recv();
+      goexit();
+    });
+    returned = true;
+  });
+  const auto share = [&] {
+    try {
+      flights.run(2, []() -> int { throw std::logic_error("not shared"); });
+    } catch (const std::runtime_error& e) {
+      told += std::string(e.what()).find("goexit()") != std::string::npos;
+    }
+  };
+  ASSERT_TRUE(wait_until([&] { return test::waiting_receivers(gate) == 1; }));
+  for (int i = 0; i < 3; ++i) wg.go(share);
+  std::thread thread(share);
+  ASSERT_TRUE(wait_until([&] {
+    return stats().idle_procs == stats().gomaxprocs && internal::sched.parked_threads == 1;
+  }));
+  gate.send(0);
+  thread.join();
+  wg.wait();
+  EXPECT_EQ(told, 4);
+  EXPECT_FALSE(returned);
+  EXPECT_EQ(flights.run(2, [] { return 5; }), 5);
 }
 
 TEST(RateLimiter, AllowsABurstAndThenTheRate) {

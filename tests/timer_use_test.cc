@@ -24,6 +24,12 @@ using test::scaled;
 using test::wait_until;
 using clock = std::chrono::steady_clock;
 
+// Its time lies in the channel.
+template <class T>
+bool has_fired(const T& t) {
+  return detail::chan_len(t.c().core()) == 1;
+}
+
 TEST(Sleep, LastsAtLeastAsLongAsAsked) {
   in_goroutine_and_thread([] {
     for (auto d : {1us, 50us, 1000us, 10000us}) {
@@ -87,6 +93,28 @@ TEST(Sleep, OfManyAtOnceEndsForAll) {
   }
   wg.wait();
   EXPECT_EQ(late, 0);
+}
+
+// A thread that is bound to its goroutine does not watch timers while it waits, so another thread
+// has to know of the timer. If none does, the wait lasts until an idle thread wakes for another
+// reason.
+TEST(Sleep, OfABoundGoroutineEndsInTimeInAnIdleProcess) {
+  static constexpr auto much_too_late = 2s;
+  const std::vector<void (*)()> waits = {
+      [] { sleep_for(1ms); },
+      [] { EXPECT_FALSE(chan<int>(0).recv_for(1ms)); },
+      [] { select(on_recv(chan<int>(0), [](int) {}), on_timeout(1ms, [] {})); },
+  };
+  for (int round = 0; round < 5; ++round) {
+    for (const auto wait : waits) {
+      run([wait] {
+        lock_os_thread();
+        const auto start = clock::now();
+        wait();
+        EXPECT_LT(clock::now() - start, much_too_late);
+      });
+    }
+  }
 }
 
 TEST(Sleep, OfThousandsIsNotInTheWayOfOneThatIsShort) {
@@ -171,10 +199,20 @@ TEST(Timer, HasNothingStaleInItsChannelAfterStopOrReset) {
 
 TEST(Timer, ThatFiredUnreceivedIsWaitingAsFarAsStopIsConcerned) {
   timer t(0s);
-  ASSERT_TRUE(wait_until([&] { return t.c().len() == 1; }));
+  ASSERT_TRUE(wait_until([&] { return has_fired(t); }));
   EXPECT_TRUE(t.stop());
   EXPECT_FALSE(t.c().try_recv());
   EXPECT_FALSE(t.stop());
+}
+
+TEST(Timer, HasAChannelWithoutLengthAndCapacity) {
+  timer t(0s);
+  ticker tick(1ms);
+  EXPECT_EQ(t.c().cap() + tick.c().cap() + after(1ms).cap(), 0u);
+  ASSERT_TRUE(wait_until([&] { return has_fired(t) && has_fired(tick); }));
+  EXPECT_EQ(t.c().len() + tick.c().len(), 0u);
+  EXPECT_TRUE(t.c().try_recv());
+  EXPECT_TRUE(tick.c().recv());
 }
 
 TEST(Timer, CallsItsFunctionExactlyOnceHoweverStopAndResetRace) {
@@ -326,7 +364,7 @@ TEST(Ticker, TicksUntilItIsStopped) {
 TEST(Ticker, DropsTicksForASlowReceiver) {
   ticker t(100us);
   sleep_for(20ms);
-  EXPECT_LE(t.c().len(), 1u);
+  EXPECT_LE(detail::chan_len(t.c().core()), 1u);
   EXPECT_TRUE(t.c().recv());
 }
 

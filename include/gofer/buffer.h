@@ -3,7 +3,7 @@
 //   char line[512];
 //   const std::size_t n = in.read(line);        // any array, span, vector or string of bytes
 //   out.write_all({line, n});                   // or a pointer and a size
-//   out.write_all("a string literal, without its final zero");
+//   out.write_all("a string literal, without its final zero");   // other arrays: all bytes
 #pragma once
 
 #include <cstddef>
@@ -24,6 +24,9 @@ concept bytes = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> 
 template <class R>
 concept writable_bytes =
     bytes<R> && !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
+
+template <class C>
+concept character = std::is_same_v<C, char> || std::is_same_v<C, char8_t>;
 
 }  // namespace detail
 
@@ -50,10 +53,13 @@ class const_buffer {
  public:
   constexpr const_buffer() = default;
   constexpr const_buffer(const void* data, std::size_t size) : data_(data), size_(size) {}
-  /// A string literal, without its final zero; any other constant array as it is.
-  template <std::size_t N>
-  constexpr const_buffer(const char (&text)[N])
-      : data_(text), size_(text[N - 1] == '\0' ? N - 1 : N) {}
+  /// A string literal, without its final zero; a static array of const char, all of it. The type
+  /// is the same, so the compiler has to look at the object, which it can do only if its address is
+  /// constant. A local array of const char does not compile ("not a constant expression"): write
+  /// std::string_view(a) for text, or {a, sizeof a} for all bytes.
+  template <detail::character C, std::size_t N>
+  consteval const_buffer(const C (&text)[N])
+      : data_(text), size_(__builtin_constant_p(&text[0]) ? N - 1 : N) {}
   /// A string that ends with a zero, which is not part of it.
   template <class P>
     requires std::is_pointer_v<std::remove_cvref_t<P>> && std::is_convertible_v<P, const char*>

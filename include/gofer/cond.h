@@ -53,7 +53,7 @@ class GOFER_API cond {
     }
     return true;
   }
-  /// False: the context was done first.
+  /// False: the context was done first; if it was done before, the lock is not released.
   template <class Lock>
   bool wait(const context& ctx, Lock& lock) {
     unlocked u(lock);

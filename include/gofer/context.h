@@ -5,7 +5,11 @@
 //   else if (ctx.err()) ...                       // std::errc::timed_out or operation_canceled
 //
 // A context is an immutable handle. Cancelling it cancels every context that was derived from it,
-// and ends every call that waits with it.
+// and ends every call that waits with it. A call with a context that is done refuses at once, even
+// if it would not have to wait.
+//
+// Deadlines and cancels reach whoever holds a done() channel, a function of after_func or a stop
+// token, also when all handles of the context are gone.
 #pragma once
 
 #include <gofer/chan.h>
@@ -68,7 +72,7 @@ class GOFER_API context {
 };
 
 /// Cancels the context it came with; may be called any number of times, by anyone. The first one
-/// counts.
+/// counts. When a call returns, the context and all below are done.
 class GOFER_API cancel_func {
  public:
   cancel_func() = default;

@@ -47,7 +47,9 @@ class future {
   void wait() const { checked().ready.recv(); }
   /// False: the context was done first.
   bool wait(const context& ctx) const {
-    checked().ready.recv(ctx);
+    const auto end = ctx.done();
+    if (end.closed()) return false;
+    select(on_recv(checked().ready), on_recv(end));
     return ready();
   }
   /// False: the time was over.

@@ -14,10 +14,12 @@ namespace gofer {
 class context;
 
 /// Weighted, as Go's x/sync/semaphore: waiters are served strictly in the order of their coming, so
-/// that a large request is not starved by small ones.
+/// that a large request is not starved by small ones. A request for more permits than there are in
+/// all waits aside and keeps nobody waiting; a semaphore that begins with 0 permits has no such
+/// limit.
 class GOFER_API semaphore {
  public:
-  explicit constexpr semaphore(std::int64_t permits) noexcept : permits_(permits) {}
+  explicit constexpr semaphore(std::int64_t permits) noexcept : permits_(permits), all_(permits) {}
   semaphore(const semaphore&) = delete;
   semaphore& operator=(const semaphore&) = delete;
 
@@ -44,11 +46,15 @@ class GOFER_API semaphore {
   bool acquire_until(std::int64_t n, std::int64_t deadline_ns);
   bool acquire_limited(std::int64_t n, const void* limit);
   internal::Waiter* grant();
+  bool is_beyond(std::int64_t n) const;
+  void grow(std::int64_t all);
   static bool unlock(internal::G* g, void* self);
 
   std::atomic<std::uint32_t> lock_{0};
   std::atomic<std::int64_t> permits_;  // written under the lock
+  std::int64_t all_;                   // that there are, free or taken; 0: not known
   internal::WaitQueue queue_;
+  internal::WaitQueue beyond_;  // of those who want more than that
 };
 
 }  // namespace gofer

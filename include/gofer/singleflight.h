@@ -1,7 +1,8 @@
 // singleflight: many ask for the same thing at the same time, one fetches it.
 #pragma once
 
-#include <gofer/future.h>
+#include <gofer/chan.h>
+#include <gofer/go.h>
 #include <gofer/mutex.h>
 
 #include <exception>
@@ -9,7 +10,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <stdexcept>
 #include <utility>
+#include <variant>
 
 namespace gofer {
 
@@ -18,7 +22,8 @@ namespace gofer {
 template <class Key, class T, class Compare = std::less<Key>>
 class singleflight {
  public:
-  /// f() of the first caller, for everybody who asks until it is over. An exception goes to all.
+  /// f() of the first caller, for everybody who asks until it is over. An exception goes to all. If
+  /// f ends its goroutine by goexit(), the others get a std::runtime_error.
   template <class F>
   T run(const Key& key, F&& f) {
     std::unique_lock lock(mutex_);
@@ -42,7 +47,8 @@ class singleflight {
           if (it->listed) self->flights_.erase(place);
         }
         if (!it->value && !it->error) {
-          it->error = std::make_exception_ptr(std::future_error(std::future_errc::broken_promise));
+          it->error = std::make_exception_ptr(std::runtime_error(
+              "gofer::singleflight: the call that was shared ended by goexit()"));
         }
         it->landed.close();
       }

@@ -62,7 +62,8 @@ class task_group {
     return true;
   }
 
-  /// Waits for all members, cancels ctx(), and throws what the first that failed threw.
+  /// Waits for all members, cancels ctx(), and throws what the first that failed threw since the
+  /// last wait(). The group may be used again; ctx() stays cancelled.
   void wait() {
     members_.wait();
     cancel_();
@@ -98,9 +99,8 @@ class task_group {
   void fail(std::exception_ptr error) {
     {
       std::lock_guard guard(mutex_);
-      if (error_ || failed_) return;
+      if (error_) return;
       error_ = error;
-      failed_ = true;
     }
     cancel_(error);
   }
@@ -111,7 +111,6 @@ class task_group {
   wait_group members_;
   mutex mutex_;
   std::exception_ptr error_;
-  bool failed_ = false;
   int exceptions_ = std::uncaught_exceptions();
 };
 

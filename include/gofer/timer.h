@@ -71,6 +71,9 @@ class GOFER_API time_chan : public chan_handle, public recv_side<time_chan, time
   using value_type = time_point;
   time_chan() = default;
   explicit time_chan(chan_core* core) : chan_handle(core) {}
+  /// As with an unbuffered channel: what has fired can still be taken back by stop() and reset().
+  std::size_t len() const noexcept { return 0; }
+  std::size_t cap() const noexcept { return 0; }
 };
 
 }  // namespace detail

@@ -29,9 +29,13 @@ namespace gofer::internal {
 struct Parker {
   Note note;
   Parker* link = nullptr;
+  bool left_behind = false;  // leave_wait_behind
 };
 
 Parker* this_threads_parker();
+/// The calling thread, in park_waiter, does not wait there any more and will never return from it.
+/// It may still be woken there: for its next wait it takes another Parker.
+void leave_wait_behind();
 
 struct Waiter;
 
@@ -103,7 +107,7 @@ inline void WaitQueue::remove(Waiter* w) {
   if (w->prev != nullptr) {
     w->prev->next = w->next;
   } else {
-    head_.store(w->next, relaxed);
+    head_.store(w->next, release);
   }
   if (w->next != nullptr) {
     w->next->prev = w->prev;

@@ -41,7 +41,7 @@ chan_result wait_for_partner(M* m, chan_core* c, WaitQueue& queue, void* elem, W
                              int64_t deadline_ns) {
   Waiter w(m);
   w.elem = elem;
-  queue.push_back(&w);
+  c->enqueue(queue, &w);
   if (deadline_ns == no_deadline) {
     park_waiter(m, w, reason, unlock_chan, c);
     return w.ok ? chan_result::ok : chan_result::closed;
@@ -111,7 +111,7 @@ void chan_release(chan_core* c) noexcept {
 
 chan_result chan_send(chan_core* c, void* value, std::int64_t deadline_ns) {
   if (c == nullptr) return wait_on_nil(WaitReason::chan_send_nil, deadline_ns);
-  if (deadline_ns == 0 && !c->may_send()) return chan_result::would_block;
+  if (deadline_ns == 0 && c->had_no_room()) return chan_result::would_block;
   M* m = enter();
   c->lock.lock();
   Waiter* partner = nullptr;
@@ -129,7 +129,7 @@ void try_send_inside(M* m, chan_core* c, void* value) {
 
 chan_result chan_recv(chan_core* c, void* place, std::int64_t deadline_ns) {
   if (c == nullptr) return wait_on_nil(WaitReason::chan_receive_nil, deadline_ns);
-  if (deadline_ns == 0 && !c->may_recv()) return chan_result::would_block;
+  if (deadline_ns == 0 && c->had_nothing()) return chan_result::would_block;
   M* m = enter();
   c->lock.lock();
   Waiter* partner = nullptr;
@@ -146,7 +146,9 @@ void chan_give_back(chan_core* c, void* node) noexcept {
     w->ok = true;
   } else {
     *static_cast<void**>(node) = c->given_back.load(relaxed);
-    c->given_back.store(node, relaxed);
+    c->given_back.store(node, release);
+    c->gave_back.store(true, release);
+    c->has_news();
   }
   c->lock.unlock();
   if (w != nullptr) wake(inside.m(), w);
@@ -167,6 +169,7 @@ bool chan_close(chan_core* c) {
     return false;
   }
   c->closed.store(true, release);
+  c->has_news();
   Waiter* list = collect_all(c->senders, collect_all(c->receivers, nullptr));
   c->lock.unlock();
   wake_list(inside.m(), reversed(list));

@@ -6,10 +6,28 @@
 //    most one of the two queues has waiters that nobody else has woken yet, a select that waits on
 //    both sides of one channel aside.
 //  - A closed channel has no waiters.
-//  - count, closed and the heads of the queues are written under the lock only; they are atomic for
-//    who looks first and locks only if there may be something (try_recv, select with a default).
-//    Such a look is one moment of the channel's history: an answer "nothing" from it is
-//    linearizable.
+//  - count, closed, given_back, the heads of the queues and version are written under the lock
+//    only; they are atomic for callers that look first and lock only if there may be something
+//    (try_recv, select with a default).
+//
+// Looks without the lock. A caller may answer "nothing was ready" only if there was one moment at
+// which nothing was, in one channel or in all channels of a select. It reads several fields, one
+// after the other, so a value that moves from a field to one that was read before would be missed.
+// Therefore `version` counts every step by which a field starts to make a send or a receive
+// possible (a value buffered, a place freed, a waiter queued, a node given back, the close). The
+// caller reads the versions, then the fields, then the versions again. If no version has changed,
+// the moment between the fields and the second reading of the versions is one at which nothing was
+// ready. If one has changed, the locks decide.
+//
+// Why that is enough. The writer stores the field first and the version second (release), both
+// under the lock, and the step counts as done with the second store. Suppose that the caller found
+// nothing, and yet something was ready at every moment: whenever a step U took the last opening
+// away from one channel, a step E had been done before that made another one ready (E happens
+// before U). Of the steps U whose result the caller saw, take the last one. It was stored with
+// release and read with acquire, so the caller's second reading of E's version, which comes later,
+// sees E. If the first reading had seen E as well, it would have acquired E's field, and the look
+// at that field, which came after it, would have found it ready, or taken away again by a step
+// later than the last U. So the first reading did not see E, and the two readings differ.
 //
 // Order: direct hand-over. A sender that finds a receiver waiting puts the element into its place
 // and readies it, without the buffer; a receiver from a full buffer moves the oldest waiting
@@ -28,12 +46,14 @@ namespace gofer::detail {
 struct alignas(16) chan_core {
   internal::ShortLock lock{internal::LockRank::primitive};
   internal::atomic<bool> closed{false};
+  bool trivial = false;
+  internal::atomic<bool> gave_back{false};  // at some time
   internal::atomic<uint32_t> refs{1};
   internal::atomic<uint32_t> count{0};
   uint32_t capacity = 0;
   uint32_t first = 0;  // the slot of the oldest element
   uint32_t element_size = 0;
-  bool trivial = false;
+  internal::atomic<uint64_t> version{0};        // see above; 64 bits do not come round
   internal::atomic<void*> given_back{nullptr};  // nodes, the last given back first
   const chan_ops* ops = nullptr;
   internal::WaitQueue receivers;
@@ -59,16 +79,34 @@ struct alignas(16) chan_core {
     if (ops->destroy != nullptr) ops->destroy(from);
   }
 
-  // A look without the lock.
+  // With the lock, after a field that makes something possible was stored.
+  void has_news() { version.store(version.load(internal::relaxed) + 1, internal::release); }
+  void enqueue(internal::WaitQueue& queue, internal::Waiter* w) {
+    queue.push_back(w);
+    has_news();
+  }
+
+  // Looks without the lock. False is the answer for different moments of different fields; see
+  // above.
   bool may_recv() const {
     using namespace internal;
-    return count.load(acquire) != 0 || !senders.empty() || given_back.load(relaxed) != nullptr ||
+    return count.load(acquire) != 0 || !senders.empty() || given_back.load(acquire) != nullptr ||
            closed.load(acquire);
   }
   bool may_send() const {
     using namespace internal;
-    return closed.load(acquire) || !receivers.empty() || count.load(relaxed) < capacity;
+    return !receivers.empty() || count.load(acquire) < capacity || closed.load(acquire);
   }
+  // There was a moment at which nothing could be received, or sent. True is final, false is not.
+  // One channel needs no version. Unless it is closed, which is looked at last and for good, what
+  // makes it ready is one field: the buffer's count, or without a buffer the queue. Only nodes that
+  // are given back are a second one; a channel that ever had any is left to its lock.
+  bool had_nothing() const {
+    using namespace internal;
+    return count.load(acquire) == 0 && senders.empty() && !gave_back.load(acquire) &&
+           !closed.load(acquire);
+  }
+  bool had_no_room() const { return !may_send(); }
 };
 
 /// With the lock: sends or receives if that is possible at once. `partner` is to be woken, if any,
@@ -87,6 +125,7 @@ struct alignas(16) chan_core {
   if (count == c->capacity) return chan_result::would_block;
   c->move(c->slot(c->wrapped(c->first + count)), value);
   c->count.store(count + 1, release);
+  c->has_news();
   return chan_result::ok;
 }
 
@@ -94,7 +133,7 @@ struct alignas(16) chan_core {
                                                           internal::Waiter*& partner) {
   using namespace internal;
   if (void* node = c->given_back.load(relaxed); node != nullptr) [[unlikely]] {
-    c->given_back.store(*static_cast<void**>(node), relaxed);
+    c->given_back.store(*static_cast<void**>(node), release);
     ::new (place)(void*)(node);
     return chan_result::ok;
   }
@@ -109,6 +148,7 @@ struct alignas(16) chan_core {
       partner = w;
     } else {
       c->count.store(count - 1, release);
+      c->has_news();
     }
     return chan_result::ok;
   }

@@ -23,7 +23,7 @@ bool cond::wait_unlocked(const unlocked& u, std::int64_t deadline_ns) {
 
 bool cond::wait_unlocked(const unlocked& u, const context& ctx) {
   const WaitLimit limit = until_done(ctx);
-  return wait_limited(u, &limit);
+  return !limit.refuses() && wait_limited(u, &limit);
 }
 
 bool cond::wait_limited(const unlocked& u, const void* limit_of_wait) {

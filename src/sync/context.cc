@@ -1,58 +1,272 @@
-// Contexts: a tree of states, each with a done channel and the list of who must know.
+// Contexts: what handles carry, and what ends.
 //
-// A state that can be cancelled registers with the nearest one above that can; cancelling takes the
-// list of children under the lock and cancels them after it, parents first. Values form a chain of
-// their own. A child holds its parent; a parent only knows its children until they end.
+// A context_state is what handles count: the deadline, a value, and the way up for other values. It
+// refers to a cancel_node, its own or the nearest one above: the part that can be cancelled, with
+// the done channel and the list of what must be told.
+//
+// Cancelling. The lock of a node is held until the node's error is set, its channel is closed and
+// all nodes below are cancelled as well; the lock of a child is taken under that of its parent. So
+// err() is never seen before done() is closed, and a second cancel() returns only when the first
+// has reached all children. User code (callbacks of stop tokens, destructors) runs after all locks
+// are released: it may ask the same context. The walk through the tree uses links in the nodes, not
+// the stack, because a chain of contexts may be long.
+//
+// Lifetime. A node must live while it can end and somebody would notice: a holder of its done
+// channel, a function of after_func, a stop token, a child. It is owned by its handles, by its
+// parent's list and by the function of its timer, so that handles are not needed for the parent's
+// cancel or the deadline to reach it. References upwards are weak, so there is no cycle but that of
+// a node and its timer, which ends with the timer. When the last handle goes and nobody would
+// notice (`drop`), the node leaves its parent and stops its timer, and so does a parent without
+// handles whose last child has left. What was noticed at that time is kept until it ends, or until
+// nothing is left that could end it. Rejected: a parent that refers to its children weakly, because
+// then a context dies with its handles and its channel is never closed.
 #include <gofer/context.h>
 #include <gofer/go.h>
 #include <gofer/mutex.h>
 #include <gofer/timer.h>
 
+#include <atomic>
 #include <list>
 #include <mutex>
 
+#include "sync/chan.h"
 #include "sync/limit.h"
 
 namespace gofer {
 
 namespace detail {
+namespace {
 
-struct context_state : std::enable_shared_from_this<context_state> {
-  using states = std::list<std::weak_ptr<context_state>>;
+struct cancel_node : std::enable_shared_from_this<cancel_node> {
+  using nodes = std::list<std::shared_ptr<cancel_node>>;
   using functions = std::list<std::function<void()>>;
 
-  std::shared_ptr<context_state> parent;     // for values, and to keep it alive
-  std::shared_ptr<context_state> canceller;  // the nearest above that can be cancelled
-  const void* key = nullptr;
-  std::any value;
-  chan<std::monostate> done;  // nil: this one is never done by itself
-  std::int64_t deadline_ns = no_deadline;
-  std::optional<timer> limit;
+  const chan<std::monostate> done{0};
+  std::weak_ptr<cancel_node> above;
+  bool has_token = false;
+  std::stop_token token;
   std::optional<std::stop_callback<std::function<void()>>> on_stop;
-  std::stop_source stops{std::nostopstate};
 
-  mutex lock;
+  mutex lock;  // for what follows
   std::error_code err;
   std::exception_ptr cause;
-  states children;
+  nodes children;
   functions after;
-  states::iterator place;  // in the canceller's children
+  std::optional<timer> limit;
+  std::stop_source stops{std::nostopstate};
+  bool dropped = false;  // there are no handles
+
+  // Under the lock of the node above.
+  nodes::iterator place;  // in its children
   bool placed = false;
 
-  ~context_state() {
-    if (limit) limit->stop();
-    leave();
+  // Of the caller that cancels: the way up, then the list of those that are to tell others.
+  std::shared_ptr<cancel_node> link;
+
+  // With the lock: nobody would notice its end.
+  bool unnoticed() const {
+    return children.empty() && after.empty() && !stops.stop_possible() &&
+           done.core()->refs.load(internal::acquire) == 1;
+  }
+  // With the lock: it need not exist any more.
+  bool is_idle() const { return dropped && !err && unnoticed(); }
+
+  // From now on it is cancelled with the node above.
+  void attach(const std::shared_ptr<cancel_node>& to) {
+    above = to;
+    std::unique_lock guard(to->lock);
+    if (to->err) {
+      const std::error_code code = to->err;
+      const std::exception_ptr why = to->cause;
+      guard.unlock();
+      cancel(code, why);
+      return;
+    }
+    place = to->children.insert(to->children.end(), shared_from_this());
+    placed = true;
   }
 
-  void leave() {
-    if (!placed) return;
-    std::lock_guard guard(canceller->lock);
-    if (std::exchange(placed, false)) canceller->children.erase(place);
+  void cancel(std::error_code code, std::exception_ptr why) {
+    std::shared_ptr<cancel_node> ended = cancel_tree(code, std::move(why));
+    if (ended == nullptr) return;
+    leave();
+    while (ended != nullptr) {
+      ended->tell();
+      ended = std::exchange(ended->link, nullptr);
+    }
+  }
+
+  void drop();
+  void leave_if_idle();
+  void stop_limit();
+
+ private:
+  // Takes the lock, unless the node is cancelled already.
+  bool begin_cancel(std::error_code code, const std::exception_ptr& why) {
+    lock.lock();
+    if (err) {
+      lock.unlock();
+      return false;
+    }
+    err = code;
+    cause = why ? why : std::make_exception_ptr(std::system_error(code));
+    done.close();
+    return true;
+  }
+
+  // Parents first. Returns those that were cancelled, linked.
+  std::shared_ptr<cancel_node> cancel_tree(std::error_code code, std::exception_ptr why) {
+    if (!begin_cancel(code, why)) return nullptr;
+    why = cause;
+    std::shared_ptr<cancel_node> ended;
+    std::shared_ptr<cancel_node> at = shared_from_this();
+    while (at != nullptr) {
+      if (!at->children.empty()) {
+        std::shared_ptr<cancel_node> child = std::move(at->children.front());
+        at->children.pop_front();
+        child->placed = false;
+        if (!child->begin_cancel(code, why)) continue;
+        child->link = std::move(at);
+        at = std::move(child);
+        continue;
+      }
+      at->lock.unlock();
+      std::shared_ptr<cancel_node> up = std::move(at->link);
+      at->link = std::move(ended);
+      ended = std::move(at);
+      at = std::move(up);
+    }
+    return ended;
+  }
+
+  void leave();
+
+  // After its end, without any lock.
+  void tell() {
+    functions to_call;
+    std::stop_source to_stop(std::nostopstate);
+    {
+      std::lock_guard guard(lock);
+      to_call.swap(after);
+      to_stop = stops;
+    }
+    stop_limit();
+    forget();
+    to_stop.request_stop();
+    for (auto& f : to_call) go(std::move(f));
+  }
+
+  void keep();
+  void forget();
+  nodes::iterator kept_at;  // among the orphans, under their lock
+  bool is_kept = false;
+};
+
+// Nodes without handles that end with a std::stop_token, which owns nothing. A token does not say
+// when it cannot be stopped any more, so each that is added asks for those before it.
+struct orphan_nodes {
+  mutex lock;
+  cancel_node::nodes list;
+};
+
+orphan_nodes& orphans() {
+  static auto* const nodes = new orphan_nodes;  // never destroyed: contexts end during exit, too
+  return *nodes;
+}
+
+void cancel_node::keep() {
+  nodes gone;
+  std::lock_guard guard(orphans().lock);
+  kept_at = orphans().list.insert(orphans().list.end(), shared_from_this());
+  is_kept = true;
+  for (auto at = orphans().list.begin(); at != orphans().list.end();) {
+    cancel_node& node = **at++;
+    std::lock_guard node_guard(node.lock);
+    if (!node.err && !node.unnoticed() && node.token.stop_possible()) continue;
+    node.is_kept = false;
+    gone.splice(gone.end(), orphans().list, node.kept_at);
+  }
+}
+
+void cancel_node::forget() {
+  if (!has_token) return;
+  nodes gone;
+  std::lock_guard guard(orphans().lock);
+  if (std::exchange(is_kept, false)) gone.splice(gone.end(), orphans().list, kept_at);
+}
+
+void cancel_node::stop_limit() {
+  std::optional<timer> stopped;
+  {
+    std::lock_guard guard(lock);
+    stopped.swap(limit);
+  }
+  if (stopped) stopped->stop();
+}
+
+// Takes it out of the list above, and those above that are needed no more.
+void cancel_node::leave() {
+  std::shared_ptr<cancel_node> at = shared_from_this();
+  while (const std::shared_ptr<cancel_node> up = at->above.lock()) {
+    nodes gone;
+    bool idle = false;
+    {
+      std::lock_guard guard(up->lock);
+      if (!std::exchange(at->placed, false)) return;
+      gone.splice(gone.end(), up->children, at->place);
+      idle = up->is_idle();
+    }
+    if (!idle) return;
+    up->stop_limit();
+    up->forget();
+    at = up;
+  }
+}
+
+void cancel_node::leave_if_idle() {
+  bool idle = false;
+  {
+    std::lock_guard guard(lock);
+    idle = is_idle();
+  }
+  if (!idle) return;
+  stop_limit();
+  forget();
+  leave();
+}
+
+// The last handle goes.
+void cancel_node::drop() {
+  bool keeps = false;
+  {
+    std::lock_guard guard(lock);
+    dropped = true;
+    keeps = has_token && !err && !unnoticed();
+  }
+  if (keeps) {
+    keep();
+  } else {
+    leave_if_idle();
+  }
+}
+
+}  // namespace
+
+struct context_state {
+  std::shared_ptr<context_state> parent;  // for values; and its handles are not gone
+  std::shared_ptr<cancel_node> node;      // nullptr: never done
+  bool owns_node = false;
+  const void* key = nullptr;
+  std::any value;
+  std::int64_t deadline_ns = no_deadline;
+
+  ~context_state() {
+    if (owns_node) node->drop();
   }
 
   static context make(std::shared_ptr<context_state> state) { return context(std::move(state)); }
-  static cancel_func make_cancel(std::shared_ptr<context_state> state) {
-    return cancel_func(std::move(state));
+  static cancellable make_both(const std::shared_ptr<context_state>& state) {
+    return {context(state), cancel_func(state)};
   }
   static const std::shared_ptr<context_state>& of(const context& ctx) { return ctx.state_; }
 
@@ -60,72 +274,43 @@ struct context_state : std::enable_shared_from_this<context_state> {
     auto state = std::make_shared<context_state>();
     state->parent = of(parent);
     if (state->parent != nullptr) {
-      state->canceller = state->parent->done ? state->parent : state->parent->canceller;
+      state->node = state->parent->node;
       state->deadline_ns = state->parent->deadline_ns;
     }
     return state;
   }
 
-  // From now on the state can be cancelled, and is when who is above it is.
-  void attach() {
-    done = chan<std::monostate>(0);
-    if (canceller == nullptr) return;
-    std::unique_lock guard(canceller->lock);
-    if (canceller->err) {
-      const std::error_code above = canceller->err;
-      const std::exception_ptr why = canceller->cause;
-      guard.unlock();
-      cancel(above, why);
-      return;
-    }
-    place = canceller->children.insert(canceller->children.end(), weak_from_this());
-    placed = true;
-  }
-
-  void cancel(std::error_code code, std::exception_ptr why) {
-    functions to_call;
-    std::list<std::shared_ptr<context_state>> below;
-    {
-      std::lock_guard guard(lock);
-      if (err) return;
-      err = code;
-      cause = why ? why : std::make_exception_ptr(std::system_error(code));
-      why = cause;
-      to_call.swap(after);
-      for (auto& child : children) {
-        if (auto alive = child.lock()) below.push_back(std::move(alive));
-      }
-    }
-    done.close();
-    if (limit) limit->stop();
-    stops.request_stop();
-    for (auto& f : to_call) go(std::move(f));
-    for (auto& child : below) child->cancel(code, why);
+  // The same, and it can be cancelled by itself.
+  static std::shared_ptr<context_state> derive_cancellable(const context& parent) {
+    auto state = derive(parent);
+    auto node = std::make_shared<cancel_node>();
+    if (state->node != nullptr) node->attach(state->node);
+    state->node = std::move(node);
+    state->owns_node = true;
+    return state;
   }
 };
 
 cancellable with_deadline_ns(const context& parent, std::int64_t deadline_ns) {
-  auto state = context_state::derive(parent);
+  auto state = context_state::derive_cancellable(parent);
+  const std::shared_ptr<cancel_node>& node = state->node;
   const bool earlier = deadline_ns < state->deadline_ns;
   if (earlier) state->deadline_ns = deadline_ns;
-  state->attach();
   const auto timed_out = std::make_error_code(std::errc::timed_out);
   if (earlier && deadline_ns <= now_ns()) {
-    state->cancel(timed_out, nullptr);
+    node->cancel(timed_out, nullptr);
   } else if (earlier && deadline_ns != no_deadline) {
     const std::chrono::nanoseconds left(deadline_ns - now_ns());
-    std::weak_ptr<context_state> weak = state;
-    timer limit = after_func(left, [weak, timed_out] {
-      if (auto alive = weak.lock()) alive->cancel(timed_out, nullptr);
-    });
-    std::lock_guard guard(state->lock);
-    if (!state->err) {
-      state->limit.emplace(std::move(limit));
+    timer limit = after_func(left, [node, timed_out] { node->cancel(timed_out, nullptr); });
+    std::unique_lock guard(node->lock);
+    if (!node->err) {
+      node->limit.emplace(std::move(limit));
     } else {
+      guard.unlock();
       limit.stop();
     }
   }
-  return {context_state::make(state), context_state::make_cancel(state)};
+  return context_state::make_both(state);
 }
 
 context with_any(const context& parent, const void* key, std::any value) {
@@ -137,34 +322,35 @@ context with_any(const context& parent, const void* key, std::any value) {
 
 }  // namespace detail
 
+using detail::cancel_node;
 using detail::context_state;
 
 namespace {
 
-const context_state* canceller_of(const context_state* state) {
-  if (state == nullptr || state->done) return state;
-  return state->canceller.get();
+const std::shared_ptr<cancel_node>& node_of(const std::shared_ptr<context_state>& state) {
+  static const std::shared_ptr<cancel_node> none;
+  return state == nullptr ? none : state->node;
 }
 
 }  // namespace
 
 recv_chan<std::monostate> context::done() const {
-  const context_state* c = canceller_of(state_.get());
-  return c == nullptr ? recv_chan<std::monostate>() : recv_chan<std::monostate>(c->done);
+  const auto& node = node_of(state_);
+  return node == nullptr ? recv_chan<std::monostate>() : recv_chan<std::monostate>(node->done);
 }
 
 std::error_code context::err() const {
-  auto* c = const_cast<context_state*>(canceller_of(state_.get()));
-  if (c == nullptr) return {};
-  std::lock_guard guard(c->lock);
-  return c->err;
+  const auto& node = node_of(state_);
+  if (node == nullptr) return {};
+  std::lock_guard guard(node->lock);
+  return node->err;
 }
 
 std::exception_ptr context::cause() const {
-  auto* c = const_cast<context_state*>(canceller_of(state_.get()));
-  if (c == nullptr) return nullptr;
-  std::lock_guard guard(c->lock);
-  return c->cause;
+  const auto& node = node_of(state_);
+  if (node == nullptr) return nullptr;
+  std::lock_guard guard(node->lock);
+  return node->cause;
 }
 
 std::optional<std::chrono::steady_clock::time_point> context::deadline() const {
@@ -180,37 +366,39 @@ const std::any* context::find(const void* key) const {
 }
 
 std::stop_token context::stop_token() const {
-  auto* c = const_cast<context_state*>(canceller_of(state_.get()));
-  if (c == nullptr) return {};
-  std::lock_guard guard(c->lock);
-  if (!c->stops.stop_possible()) c->stops = std::stop_source();
-  if (c->err) c->stops.request_stop();
-  return c->stops.get_token();
+  const auto& node = node_of(state_);
+  if (node == nullptr) return {};
+  std::unique_lock guard(node->lock);
+  if (!node->stops.stop_possible()) node->stops = std::stop_source();
+  std::stop_source source = node->stops;
+  const bool ended = static_cast<bool>(node->err);
+  guard.unlock();
+  if (ended) source.request_stop();
+  return source.get_token();
 }
 
 void cancel_func::operator()(std::exception_ptr cause) const {
   if (state_ == nullptr) return;
-  state_->cancel(std::make_error_code(std::errc::operation_canceled), std::move(cause));
+  state_->node->cancel(std::make_error_code(std::errc::operation_canceled), std::move(cause));
 }
 
 cancellable with_cancel(const context& parent) {
-  auto state = context_state::derive(parent);
-  state->attach();
-  return {context_state::make(state), context_state::make_cancel(state)};
+  return context_state::make_both(context_state::derive_cancellable(parent));
 }
 
 context without_cancel(const context& parent) {
   auto state = context_state::derive(parent);
-  state->canceller = nullptr;
+  state->node = nullptr;
   state->deadline_ns = detail::no_deadline;
   return context_state::make(state);
 }
 
 context with_stop_token(const context& parent, std::stop_token token) {
-  auto state = context_state::derive(parent);
-  state->attach();
-  std::weak_ptr<context_state> weak = state;
-  state->on_stop.emplace(std::move(token), [weak] {
+  auto state = context_state::derive_cancellable(parent);
+  const std::weak_ptr<cancel_node> weak = state->node;
+  state->node->has_token = true;
+  state->node->token = token;
+  state->node->on_stop.emplace(std::move(token), [weak] {
     if (auto alive = weak.lock()) {
       alive->cancel(std::make_error_code(std::errc::operation_canceled), nullptr);
     }
@@ -219,22 +407,24 @@ context with_stop_token(const context& parent, std::stop_token token) {
 }
 
 std::function<bool()> after_func(const context& ctx, std::function<void()> f) {
-  const auto& state = context_state::of(ctx);
-  if (canceller_of(state.get()) == nullptr) return [] { return true; };
-  std::shared_ptr<context_state> c = state->done ? state : state->canceller;
-  std::unique_lock guard(c->lock);
-  if (c->err) {
+  const std::shared_ptr<cancel_node> node = node_of(context_state::of(ctx));
+  const auto stopped = std::make_shared<std::atomic<bool>>(false);
+  if (node == nullptr) return [stopped] { return !stopped->exchange(true); };
+  std::unique_lock guard(node->lock);
+  if (node->err) {
     guard.unlock();
     go(std::move(f));
     return [] { return false; };
   }
-  auto stopped = std::make_shared<bool>(false);
-  auto place = c->after.insert(c->after.end(), std::move(f));
-  return [c, place, stopped] {
-    std::lock_guard lock(c->lock);
-    if (c->err || *stopped) return false;
-    c->after.erase(place);
-    *stopped = true;
+  auto place = node->after.insert(node->after.end(), std::move(f));
+  return [node, place, stopped] {
+    cancel_node::functions gone;  // destroyed without the lock
+    {
+      std::lock_guard lock(node->lock);
+      if (node->err || stopped->exchange(true)) return false;
+      gone.splice(gone.end(), node->after, place);
+    }
+    node->leave_if_idle();
     return true;
   };
 }
@@ -242,8 +432,8 @@ std::function<bool()> after_func(const context& ctx, std::function<void()> f) {
 namespace internal {
 
 WaitLimit until_done(const context& ctx) {
-  const context_state* c = canceller_of(context_state::of(ctx).get());
-  return {no_deadline, c == nullptr ? nullptr : c->done.core()};
+  const auto& node = node_of(context_state::of(ctx));
+  return {no_deadline, node == nullptr ? nullptr : node->done.core()};
 }
 
 }  // namespace internal

@@ -27,6 +27,8 @@ bool give_up(M* m, Waiter& w, WaitReason reason, UnlockFn unlock, void* arg) {
 
 }  // namespace
 
+bool WaitLimit::refuses() const { return done != nullptr && done->closed.load(acquire); }
+
 bool park_limited(M* m, Waiter& w, Contest& contest, WaitReason reason, UnlockFn unlock, void* arg,
                   const WaitLimit& limit) {
   if (limit.none()) {

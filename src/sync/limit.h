@@ -19,6 +19,8 @@ struct WaitLimit {
   bool none() const { return deadline_ns == no_deadline && done == nullptr; }
   /// Not to wait at all.
   bool now() const { return deadline_ns == 0; }
+  /// The context is done: every call with it refuses at once, even if it would not have to wait.
+  bool refuses() const;
 };
 
 WaitLimit until_done(const context& ctx);

@@ -68,9 +68,9 @@ bool mutex::lock_until(std::int64_t deadline_ns) {
 }
 
 bool mutex::lock(const context& ctx) {
-  if (try_lock()) return true;
   const WaitLimit limit = until_done(ctx);
-  return acquire(&limit);
+  if (limit.refuses()) return false;
+  return try_lock() || acquire(&limit);
 }
 
 bool mutex::acquire(const void* limit_of_wait) {

@@ -144,15 +144,15 @@ bool rw_mutex::lock_shared_until(std::int64_t deadline_ns) {
 }
 
 bool rw_mutex::lock(const context& ctx) {
-  if (try_lock()) return true;
   const WaitLimit limit = until_done(ctx);
-  return acquire(&limit, false);
+  if (limit.refuses()) return false;
+  return try_lock() || acquire(&limit, false);
 }
 
 bool rw_mutex::lock_shared(const context& ctx) {
-  if (try_lock_shared()) return true;
   const WaitLimit limit = until_done(ctx);
-  return acquire(&limit, true);
+  if (limit.refuses()) return false;
+  return try_lock_shared() || acquire(&limit, true);
 }
 
 void rw_mutex::unlock_slow() {

@@ -6,7 +6,14 @@
 // caller has parked. So no partner can come between the look and the wait. Who wakes it has claimed
 // the contest; afterwards the other records are taken out of their queues.
 //
-// The choice is uniform among the ready: the look counts them, and one number decides.
+// Default, or a time limit that is over, may be chosen only if there was one moment at which no
+// case was ready. A look at one channel after the other does not show that, because a value may
+// move from a channel that is yet to be looked at to one that was. nothing_at_one_moment() looks
+// twice, without locks (chan.h has the argument); if it cannot tell, the look with all locks
+// decides.
+//
+// The choice is uniform among the ready: the look counts them, and one number decides. Cases that
+// wait on the same channel are queued in a random order, because the first of them is served.
 #include <gofer/chan.h>
 
 #include <algorithm>
@@ -53,7 +60,8 @@ std::size_t random_below(M* m, std::size_t n) {
 }
 
 [[gnu::always_inline]] inline bool may_proceed(const select_case& c) {
-  return c.chan != nullptr && (c.sends ? c.chan->may_send() : c.chan->may_recv());
+  const chan_core* chan = c.chan;
+  return chan != nullptr && (c.sends ? chan->may_send() : chan->may_recv());
 }
 
 chan_result try_locked(select_case& c, Waiter*& partner) {
@@ -61,6 +69,23 @@ chan_result try_locked(select_case& c, Waiter*& partner) {
       c.sends ? try_send_locked(c.chan, c.elem, partner) : try_recv_locked(c.chan, c.elem, partner);
   c.ok = r == chan_result::ok;
   return r;
+}
+
+bool nothing_at_one_moment(const select_case* cases, std::size_t n) {
+  // Versions never decrease: their sum is the same only if each of them is.
+  uint64_t sum = 0;
+  const select_case* const end = cases + n;
+  for (const select_case* c = cases; c != end; ++c) {
+    const chan_core* chan = c->chan;
+    if (chan == nullptr) continue;
+    sum += chan->version.load(acquire);
+    if (c->sends ? chan->may_send() : chan->may_recv()) return false;
+  }
+  for (const select_case* c = cases; c != end; ++c) {
+    const chan_core* chan = c->chan;
+    if (chan != nullptr) sum -= chan->version.load(relaxed);
+  }
+  return sum == 0;
 }
 
 // One of those that seem ready, at random; select_timed_out: none does.
@@ -165,29 +190,48 @@ std::size_t try_all_locked(M* m, Select& s, Waiter*& partner) {
   }
 }
 
-std::size_t wait_for_one(M* m, Select& s, int64_t deadline_ns) {
-  sort_by_address(s);
-  Locked locked{&s, lockable(s)};
-  lock_all(s, locked.used);
-  Waiter* partner = nullptr;
-  if (const std::size_t i = try_all_locked(m, s, partner); i != select_timed_out) {
-    unlock_all(s, locked.used);
-    if (partner != nullptr) wake(m, partner);
-    return i;
+// All are locked. Entries of the same channel stand side by side; they change places.
+void shuffle_equals(M* m, Select& s, std::size_t used) {
+  std::size_t first = 0;  // of this channel
+  for (std::size_t i = 1; i < used; ++i) {
+    if (s.locked(i) != s.locked(i - 1)) {
+      first = i;
+      continue;
+    }
+    std::swap(s.entries[i].order, s.entries[first + random_below(m, i - first + 1)].order);
   }
-  Contest contest;
+}
+
+// All are locked. A record of the caller goes into every queue.
+void enqueue_all(M* m, Select& s, std::size_t used, Contest& contest, int64_t deadline_ns) {
+  shuffle_equals(m, s, used);
   const Waiter self(m);
-  for (std::size_t i = 0; i < s.n; ++i) {
-    select_case& c = s.cases[i];
-    if (c.chan == nullptr) continue;
-    Waiter& w = s.entries[i].waiter;
+  for (std::size_t i = 0; i < used; ++i) {
+    select_case& c = s.cases[s.entries[i].order];
+    Waiter& w = s.entries[s.entries[i].order].waiter;
     w.g = self.g;
     w.thread = self.thread;
     w.counted = m == nullptr && deadline_ns == no_deadline;
     w.elem = c.elem;
     w.contest = &contest;
-    (c.sends ? c.chan->senders : c.chan->receivers).push_back(&w);
+    c.chan->enqueue(c.sends ? c.chan->senders : c.chan->receivers, &w);
   }
+}
+
+// With deadline_ns 0 it does not wait, and its look is at one moment.
+std::size_t wait_for_one(M* m, Select& s, int64_t deadline_ns) {
+  sort_by_address(s);
+  Locked locked{&s, lockable(s)};
+  lock_all(s, locked.used);
+  Waiter* partner = nullptr;
+  const std::size_t ready = try_all_locked(m, s, partner);
+  if (ready != select_timed_out || deadline_ns == 0) {
+    unlock_all(s, locked.used);
+    if (partner != nullptr) wake(m, partner);
+    return ready;
+  }
+  Contest contest;
+  enqueue_all(m, s, locked.used, contest, deadline_ns);
   Waiter parked(m);
   parked.contest = &contest;
   const WaitReason reason = locked.used == 0 ? WaitReason::select_no_cases : WaitReason::select;
@@ -213,7 +257,7 @@ std::size_t wait_for_one(M* m, Select& s, int64_t deadline_ns) {
 std::size_t run(select_case* cases, std::size_t n, Entry* many, int64_t deadline_ns) {
   Inside inside;
   const std::size_t i = try_some(inside.m(), cases, n);
-  if (i != select_timed_out || deadline_ns == 0) {
+  if (i != select_timed_out) {
     if (deadline_ns != 0 && inside.m() != nullptr) yield_if_asked(inside.m());
     return i;
   }
@@ -230,19 +274,20 @@ std::size_t run(select_case* cases, std::size_t n, Entry* many, int64_t deadline
   return wait_for_one(inside.m(), s, deadline_ns);
 }
 
-}  // namespace
-
-std::size_t select_cases(select_case* cases, std::size_t n, std::int64_t deadline_ns) {
-  if (deadline_ns == 0) {
-    bool any = false;
-    for (std::size_t i = 0; i < n && !any; ++i) any = may_proceed(cases[i]);
-    if (!any) return select_timed_out;
-  }
+// Apart, so that a look in vain saves no registers.
+[[gnu::noinline]] std::size_t do_one(select_case* cases, std::size_t n, int64_t deadline_ns) {
   std::unique_ptr<Entry[]> many;
   if (n > cases_on_stack) many = std::make_unique<Entry[]>(n);
   const std::size_t i = run(cases, n, many.get(), deadline_ns);
   if (i != select_timed_out && cases[i].sends && !cases[i].ok) throw_send_on_closed();
   return i;
+}
+
+}  // namespace
+
+std::size_t select_cases(select_case* cases, std::size_t n, std::int64_t deadline_ns) {
+  if (deadline_ns == 0 && nothing_at_one_moment(cases, n)) return select_timed_out;
+  return do_one(cases, n, deadline_ns);
 }
 
 }  // namespace gofer::detail

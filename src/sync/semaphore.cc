@@ -1,3 +1,12 @@
+// semaphore: a number of permits and a queue, under a short lock.
+//
+// Waiters are served strictly in their order, and none is passed by. A waiter for more permits than
+// there are in all, free or taken, could wait for ever and must not keep the others waiting: it
+// stands aside, in `beyond_`, until a release adds permits. `all_` is what there was at most: the
+// number given to the constructor, or what was free at some time after more were released than had
+// been taken. It never decreases, so a waiter is in `beyond_` if and only if it wants more than
+// that. A semaphore that begins with 0 has no such number: its permits are signals, and everybody
+// queues.
 #include <gofer/semaphore.h>
 
 #include <stdexcept>
@@ -25,6 +34,20 @@ bool semaphore::unlock(G*, void* self) {
   return true;
 }
 
+bool semaphore::is_beyond(std::int64_t n) const { return all_ > 0 && n > all_; }
+
+// With the lock: there are more permits in all, and those who waited for that join the queue.
+void semaphore::grow(std::int64_t all) {
+  all_ = all;
+  Waiter* next = nullptr;
+  for (Waiter* w = beyond_.front(); w != nullptr; w = next) {
+    next = w->next;
+    if (is_beyond(w->amount)) continue;
+    beyond_.remove(w);
+    queue_.push_back(w);
+  }
+}
+
 // With the lock: the waiters that can have what they want, in turn.
 Waiter* semaphore::grant() {
   Waiter* list = nullptr;
@@ -49,7 +72,8 @@ bool semaphore::acquire_until(std::int64_t n, std::int64_t deadline_ns) {
 
 bool semaphore::acquire(const context& ctx, std::int64_t n) {
   const WaitLimit limit = until_done(ctx);
-  return acquire_limited(n, &limit);
+  check(n);
+  return !limit.refuses() && acquire_limited(n, &limit);
 }
 
 bool semaphore::acquire_limited(std::int64_t n, const void* limit_of_wait) {
@@ -68,10 +92,10 @@ bool semaphore::acquire_limited(std::int64_t n, const void* limit_of_wait) {
   Contest contest;
   Waiter w(m);
   w.amount = n;
-  queue_.push_back(&w);
+  (is_beyond(n) ? beyond_ : queue_).push_back(&w);
   if (park_limited(m, w, contest, WaitReason::semacquire, unlock, this, limit)) return true;
   lock_busy(lock_, busy);
-  queue_.remove(&w);
+  (is_beyond(n) ? beyond_ : queue_).remove(&w);
   Waiter* list = grant();  // smaller ones may have waited behind this one
   unlock_busy(lock_);
   wake_list(m == nullptr ? nullptr : current_m(), list);
@@ -82,7 +106,9 @@ void semaphore::release(std::int64_t n) {
   check(n);
   Inside inside;
   lock_busy(lock_, busy);
-  permits_.store(permits_.load(relaxed) + n, relaxed);
+  const std::int64_t permits = permits_.load(relaxed) + n;
+  permits_.store(permits, relaxed);
+  if (all_ > 0 && permits > all_) grow(permits);
   Waiter* list = grant();
   unlock_busy(lock_);
   wake_list(inside.m(), list);

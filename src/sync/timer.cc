@@ -233,7 +233,8 @@ bool timer_stop(timer_state* t) {
 namespace {
 
 bool sleep(std::int64_t deadline_ns, WaitLimit limit) {
-  if (deadline_ns == 0) return limit.done == nullptr || !limit.done->closed.load(acquire);
+  if (limit.refuses()) return false;
+  if (deadline_ns == 0) return true;
   ensure_started();
   Inside inside;
   limit.deadline_ns = deadline_ns;

@@ -104,9 +104,9 @@ bool wait_group::wait_until(std::int64_t deadline_ns) {
 }
 
 bool wait_group::wait(const context& ctx) {
-  if (state_.load(std::memory_order_acquire) < one) return true;
   const WaitLimit limit = until_done(ctx);
-  return wait_limited(&limit);
+  if (limit.refuses()) return false;
+  return state_.load(std::memory_order_acquire) < one || wait_limited(&limit);
 }
 
 bool wait_group::wait_limited(const void* limit_of_wait) {

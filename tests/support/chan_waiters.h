@@ -16,6 +16,16 @@ int waiting(const Chan& c, internal::WaitQueue detail::chan_core::*queue) {
   return n;
 }
 
+/// Is a record of this goroutine in the queue?
+template <class Chan>
+bool waits(const Chan& c, internal::WaitQueue detail::chan_core::*queue, const internal::G* g) {
+  internal::Inside inside;
+  internal::LockGuard guard(c.core()->lock);
+  const internal::Waiter* w = (c.core()->*queue).front();
+  while (w != nullptr && w->g != g) w = w->next;
+  return w != nullptr;
+}
+
 template <class Chan>
 int waiting_receivers(const Chan& c) {
   return waiting(c, &detail::chan_core::receivers);

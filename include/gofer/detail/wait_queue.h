@@ -13,7 +13,8 @@ struct Waiter;
 class WaitQueue {
  public:
   constexpr WaitQueue() = default;
-  bool empty() const { return front() == nullptr; }
+  /// Also without the lock: true is seen together with what was done before the queue became empty.
+  bool empty() const { return head_.load(std::memory_order_acquire) == nullptr; }
   Waiter* front() const { return head_.load(std::memory_order_relaxed); }
 
   void push_back(Waiter* w);
