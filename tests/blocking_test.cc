@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -441,6 +442,42 @@ TEST_F(Blocking, OnlyAsManyComputeAfterGomaxprocsHasFallen) {
       10s));
   stop = true;
   all.wait();
+}
+
+// Eight goroutines that announce one call after the other, each of which computes for that long:
+// the longest time that a sleeper of 1 ms was away.
+clock::duration longest_beside_calls(std::chrono::microseconds call) {
+  std::atomic<bool> stop{false};
+  wait_group callers;
+  for (int i = 0; i < 8; ++i) {
+    callers.go([&stop, call] {
+      while (!stop) {
+        blocking([call] {
+          for (const auto end = clock::now() + call; clock::now() < end;) compute(100);
+        });
+      }
+    });
+  }
+  clock::duration longest{};
+  wait_group sleeper;
+  sleeper.go([&longest] {
+    for (const auto end = clock::now() + 2s; clock::now() < end;) {
+      const auto from = clock::now();
+      sleep_for(1ms);
+      longest = std::max(longest, clock::now() - from);
+    }
+  });
+  sleeper.wait();
+  stop = true;
+  callers.wait();
+  return longest;
+}
+
+// No call lasts, and the P is never taken for long: somebody must ask for it all the same.
+TEST_F(Blocking, LoopsOfShortAnnouncedCallsStarveNobody) {
+  for (const auto call : {100us, 300us, 1000us}) {
+    EXPECT_LT(longest_beside_calls(call), 2s) << call.count() << " us";
+  }
 }
 
 TEST_F(Blocking, AConvoyOfAMutexGoesOn) {

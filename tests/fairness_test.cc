@@ -2,14 +2,21 @@
 #include <gofer/gofer.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
+#include <chrono>
+#include <numeric>
+#include <thread>
 
+#include "runtime/sanitizer.h"
 #include "support/scaled.h"
 #include "support/wait_until.h"
 
 namespace gofer {
 namespace {
 
+using namespace std::chrono_literals;
 using test::scaled;
 using test::wait_until;
 
@@ -104,6 +111,31 @@ TEST(Fairness, OfReceiversThatWaitOnOneChannel) {
   wg.wait();
   gomaxprocs(procs);
   for (const int n : got) EXPECT_GT(n, rounds / receivers / 20);
+}
+
+// Sixteen goroutines that compute without end on two processors. Each has its share: nobody
+// computes without a processor beside those that have one.
+TEST(Fairness, OfGoroutinesThatComputeWithoutEnd) {
+  if (internal::tsan_enabled) GTEST_SKIP() << "no thread is paused in this build";
+  const int procs = gomaxprocs(2);
+  std::atomic<bool> stop{false};
+  std::array<long, 16> steps{};
+  wait_group wg;
+  for (long& mine : steps) {
+    wg.go([&mine, &stop] {
+      for (; !stop; ++mine) {
+        for (int i = 0; i < 1000; ++i) asm volatile("");
+      }
+    });
+  }
+  std::this_thread::sleep_for(5s);
+  stop = true;
+  wg.wait();
+  gomaxprocs(procs);
+  const double mean = static_cast<double>(std::accumulate(steps.begin(), steps.end(), 0L)) / 16;
+  const auto [least, most] = std::minmax_element(steps.begin(), steps.end());
+  EXPECT_LT(static_cast<double>(*most), 2 * mean);
+  EXPECT_GT(static_cast<double>(*least), mean / 4);
 }
 
 }  // namespace

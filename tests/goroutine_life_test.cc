@@ -12,6 +12,7 @@
 #include "support/event.h"
 #include "support/procs.h"
 #include "support/scheduler_state.h"
+#include "support/unpaused.h"
 
 namespace gofer {
 namespace {
@@ -24,6 +25,7 @@ using internal::P;
 using test::Event;
 using test::my_p;
 using test::Procs;
+using test::unpaused;
 
 TEST(Records, MoveBetweenProcessorAndGlobalListInThirtyTwos) {
   Procs one(1);
@@ -32,7 +34,7 @@ TEST(Records, MoveBetweenProcessorAndGlobalListInThirtyTwos) {
   int expected_local = 0;
   int expected_global = 0;
   bool always_below = true;
-  run([&] {
+  run(unpaused([&] {
     P* p = my_p();
     const auto count = [p] {
       Inside inside;
@@ -48,7 +50,7 @@ TEST(Records, MoveBetweenProcessorAndGlobalListInThirtyTwos) {
           expected_global -= std::min(expected_global, internal::g_free_batch);
         }
         --expected_local;
-        done.go([&] { always_below = always_below && count() < internal::g_free_high; });
+        done.go(unpaused([&] { always_below = always_below && count() < internal::g_free_high; }));
       }
       done.wait();
       while (num_goroutine() != 1) yield();
@@ -61,7 +63,7 @@ TEST(Records, MoveBetweenProcessorAndGlobalListInThirtyTwos) {
       global = internal::count_free_gs();
       if (local != expected_local || global != expected_global) return;
     }
-  });
+  }));
   EXPECT_EQ(local, expected_local);
   EXPECT_EQ(global, expected_global);
   EXPECT_TRUE(always_below);
@@ -79,7 +81,7 @@ TEST(Life, OfAGoroutineGoesThroughTheStates) {
   std::vector<GStatus> states;
   bool had_stack_while_runnable = true;
   bool has_stack_when_dead = true;
-  run([&] {
+  run(unpaused([&] {
     void* place = detail::new_goroutine(nullptr);
     G* g = internal::g_of_closure(place);
     closure.g = g;
@@ -101,7 +103,7 @@ TEST(Life, OfAGoroutineGoesThroughTheStates) {
     while (num_goroutine() != 1) yield();
     states.push_back(g->status);
     has_stack_when_dead = g->head != nullptr;
-  });
+  }));
   EXPECT_EQ(states, (std::vector<GStatus>{GStatus::idle, GStatus::runnable, GStatus::waiting,
                                           GStatus::runnable, GStatus::dead}));
   EXPECT_EQ(closure.while_running, GStatus::running);
@@ -123,37 +125,37 @@ TEST(Life, OfADiscardedGoroutineEndsBeforeItBegins) {
 TEST(Life, BeginsWithTheDefaultFloatingPointControl) {
   Procs one(1);
   std::vector<int> modes;
-  run([&] {
+  run(unpaused([&] {
     wait_group done;
     for (int i = 0; i < 6; ++i) {
-      done.go([&modes] {
+      done.go(unpaused([&modes] {
         modes.push_back(std::fegetround());
         std::fesetround(FE_UPWARD);  // and ends: the next one may start on its very stack
-      });
+      }));
     }
     done.wait();
     modes.push_back(std::fegetround());
-  });
+  }));
   EXPECT_EQ(modes, std::vector<int>(7, FE_TONEAREST));
 }
 
 TEST(Life, KeepsItsOwnFloatingPointControlAcrossSwitches) {
   Procs one(1);
   int wrong = 0;
-  run([&] {
+  run(unpaused([&] {
     wait_group done;
     for (const int mode : {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO, FE_TONEAREST}) {
-      done.go([&wrong, mode] {
+      done.go(unpaused([&wrong, mode] {
         std::fesetround(mode);
         for (int i = 0; i < 100; ++i) {
           yield();
           wrong += std::fegetround() != mode;
         }
-      });
+      }));
     }
     done.wait();
     wrong += std::fegetround() != FE_TONEAREST;
-  });
+  }));
   EXPECT_EQ(wrong, 0);
 }
 

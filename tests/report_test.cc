@@ -219,6 +219,25 @@ TEST(UncaughtException, WithALongTextIsReportedInFull) {
   EXPECT_TRUE(r.err_has(std::string(5000, 'x') + "END\n\ngoroutine 1 [running]:\n")) << r;
 }
 
+// The report survives what() as it is: its type was written before, its trace comes after.
+TEST(UncaughtException, IsReportedAlthoughItsTextCannotBeHad) {
+  const struct {
+    const char* scenario;
+    const char* begin;
+  } expected[] = {{"throwing_what", "panic: app::ThrowingWhat\n\n"},
+                  {"waiting_what", "panic: app::WaitingWhat\n\n"},
+                  {"no_what", "panic: app::NoWhat\n\n"}};
+  for (const auto& [scenario, begin] : expected) {
+    const ChildResult r = uncaught(scenario);
+    EXPECT_TRUE(r.exited_with(2)) << r;
+    EXPECT_EQ(r.err.find(std::string(begin) + "goroutine 1 [running]:\n"), 0u) << r;
+    EXPECT_EQ(count_of(r.err, "goroutine 1 [running]:"), 1) << r;
+    if (!has_symbols) continue;
+    EXPECT_TRUE(r.err_has(std::string(scenario) + "::{lambda")) << r;
+    EXPECT_TRUE(r.err_has("created by in_goroutine")) << r;
+  }
+}
+
 TEST(UncaughtException, ShowsTheStackFromTheThrowToTheStart) {
   if (!has_symbols) GTEST_SKIP() << "no symbols";
   const ChildResult r = uncaught("nested");

@@ -12,6 +12,7 @@
 #include "support/model_gm.h"
 #include "support/procs.h"
 #include "support/scheduler_state.h"
+#include "support/unpaused.h"
 #include "support/wait_until.h"
 
 namespace gofer {
@@ -24,6 +25,8 @@ using test::expect_quiet;
 using test::model_gm;
 using test::my_p;
 using test::Procs;
+using test::put_off_look;
+using test::unpaused;
 using test::wait_until;
 
 P* first_p() { return sched.all_ps[0].load(); }
@@ -31,11 +34,12 @@ P* first_p() { return sched.all_ps[0].load(); }
 TEST(Scheduler, GoroutineStartedLastRunsFirstAndTheOthersInOrder) {
   Procs one(1);
   std::vector<int> order;
-  run([&] {
+  run(unpaused([&] {
+    put_off_look();
     wait_group done;
-    for (int i = 0; i < 6; ++i) done.go([&order, i] { order.push_back(i); });
+    for (int i = 0; i < 6; ++i) done.go(unpaused([&order, i] { order.push_back(i); }));
     done.wait();
-  });
+  }));
   const auto expected =
       model_gm() ? std::vector<int>{0, 1, 2, 3, 4, 5} : std::vector<int>{5, 0, 1, 2, 3, 4};
   EXPECT_EQ(order, expected);
@@ -44,18 +48,19 @@ TEST(Scheduler, GoroutineStartedLastRunsFirstAndTheOthersInOrder) {
 TEST(Scheduler, YieldLetsEveryOtherOfTheQueueRunOnce) {
   Procs one(1);
   std::vector<int> order;
-  run([&] {
+  run(unpaused([&] {
+    put_off_look();
     wait_group done;
     for (int i = 0; i < 3; ++i) {
-      done.go([&order, i] {
+      done.go(unpaused([&order, i] {
         for (int k = 0; k < 3; ++k) {
           order.push_back(i);
           yield();
         }
-      });
+      }));
     }
     done.wait();
-  });
+  }));
   const auto expected = model_gm() ? std::vector<int>{0, 1, 2, 0, 1, 2, 0, 1, 2}
                                    : std::vector<int>{2, 0, 1, 2, 0, 1, 2, 0, 1};
   EXPECT_EQ(order, expected);
@@ -65,19 +70,20 @@ TEST(Scheduler, ReadiedGoroutineRunsNext) {
   if (model_gm()) GTEST_SKIP() << "no runnext";
   Procs one(1);
   std::vector<char> order;
-  run([&] {
+  run(unpaused([&] {
     Event event;
     wait_group done;
-    done.go([&] {
+    done.go(unpaused([&] {
       event.wait();
       order.push_back('r');
-    });
+    }));
     while (!event.has_waiter()) yield();
-    done.go([&] { order.push_back('a'); });
-    done.go([&] { order.push_back('b'); });
+    put_off_look();
+    done.go(unpaused([&] { order.push_back('a'); }));
+    done.go(unpaused([&] { order.push_back('b'); }));
     event.set();
     done.wait();
-  });
+  }));
   EXPECT_EQ(order, (std::vector<char>{'r', 'a', 'b'}));
 }
 
@@ -86,19 +92,19 @@ TEST(TimeSlice, IsInheritedThroughRunnext) {
   Procs one(1);
   uint32_t ticks = 0;
   uint64_t switches = 0;
-  run([&] {
+  run(unpaused([&] {
     yield();
     P* p = my_p();
     const uint32_t ticks_before = p->schedtick.load();
     const uint64_t switches_before = p->switches.load();
     for (int i = 0; i < 200; ++i) {
       wait_group done;
-      done.go([] {});  // runs next, and makes the waiter the next to run
+      done.go(unpaused([] {}));  // runs next, and makes the waiter the next to run
       done.wait();
     }
     ticks = p->schedtick.load() - ticks_before;
     switches = p->switches.load() - switches_before;
-  });
+  }));
   EXPECT_EQ(ticks, 0u);
   EXPECT_EQ(switches, 400u);
 }
@@ -107,27 +113,28 @@ TEST(TimeSlice, BeginsAnewThroughTheQueue) {
   if (model_gm()) GTEST_SKIP() << "no runnext";
   Procs one(1);
   uint32_t ticks = 0;
-  run([&] {
+  run(unpaused([&] {
+    put_off_look();
     P* p = my_p();
     const uint32_t before = p->schedtick.load();
     wait_group done;
-    for (int i = 0; i < 10; ++i) done.go([] {});
+    for (int i = 0; i < 10; ++i) done.go(unpaused([] {}));
     done.wait();
     ticks = p->schedtick.load() - before;
-  });
+  }));
   EXPECT_EQ(ticks, 9u);  // the first came through runnext, and so did the waiter
 }
 
 TEST(TimeSlice, BeginsAnewAfterAYield) {
   Procs one(1);
   uint32_t ticks = 0;
-  run([&] {
+  run(unpaused([&] {
     P* p = my_p();
     wait_group done;
     std::atomic<bool> stop{false};
-    done.go([&] {
+    done.go(unpaused([&] {
       while (!stop) yield();
-    });
+    }));
     yield();
     yield();
     const uint32_t before = p->schedtick.load();
@@ -135,7 +142,7 @@ TEST(TimeSlice, BeginsAnewAfterAYield) {
     ticks = p->schedtick.load() - before;
     stop = true;
     done.wait();
-  });
+  }));
   EXPECT_EQ(ticks, 100u);
 }
 
@@ -149,19 +156,20 @@ TEST(Overflow, MovesHalfOfTheQueueAndTheNewcomerToTheGlobalQueue) {
   uint32_t local_before = 0;
   uint32_t local_after = 0;
   std::vector<int> order;
-  run([&] {
+  run(unpaused([&] {
+    put_off_look();
     wait_group done;
     // The 257th fills the ring (and runnext); the 258th sends the 257th there, and finds it full.
-    for (int i = 0; i < 257; ++i) done.go([&order, i] { order.push_back(i); });
+    for (int i = 0; i < 257; ++i) done.go(unpaused([&order, i] { order.push_back(i); }));
     before = stats().global_queue;
     size_before = sched.queue_size.load();
     local_before = stats().procs[0].queued;
-    done.go([&order] { order.push_back(257); });
+    done.go(unpaused([&order] { order.push_back(257); }));
     after = stats().global_queue;
     size_after = sched.queue_size.load();
     local_after = stats().procs[0].queued;
     done.wait();
-  });
+  }));
   EXPECT_EQ(before, 0u);
   EXPECT_EQ(size_before, 0u);
   EXPECT_EQ(local_before, 257u);
@@ -196,11 +204,11 @@ TEST(Overflow, LosesNoneOfMany) {
 class Stranger {
  public:
   void start() {
-    coming_ = true;  // from now on, nobody else can be in the global queue
-    go([this] {
+    coming_ = true;  // from now on, nobody else can be in the global queue: the load is unpaused
+    go(unpaused([this] {
       ran_at_ = first_p()->switches.load();
       ran_ = true;
-    });
+    }));
   }
   void see() {
     if (coming_ && seen_at_ == 0 && sched.queue_size.load() != 0)
@@ -224,13 +232,13 @@ TEST(GlobalQueue, IsLookedAtWithin61SwitchesWhileOthersYield) {
     std::atomic<int> running{0};
     wait_group load;
     for (int i = 0; i < 2; ++i) {
-      load.go([&] {
+      load.go(unpaused([&] {
         running.fetch_add(1);
         for (uint64_t turns = 0; !stranger.ran() && turns < 100'000'000; ++turns) {
           stranger.see();
           yield();
         }
-      });
+      }));
     }
     ASSERT_TRUE(wait_until([&] { return running == 2; }));
     stranger.start();
@@ -246,22 +254,22 @@ class Pair {
  public:
   template <class AtEachTurn>
   void start(wait_group& group, AtEachTurn at_each_turn) {
-    group.go([this, at_each_turn] {
+    group.go(unpaused([this, at_each_turn] {
       while (!stop_) {
         at_each_turn();
         b_.set();
         a_.wait();
       }
       b_.set();
-    });
-    group.go([this] {
+    }));
+    group.go(unpaused([this] {
       for (;;) {
         b_.wait();
         turns_.fetch_add(1);
         a_.set();
         if (stop_) return;
       }
-    });
+    }));
   }
   void stop() { stop_ = true; }
   uint64_t turns() const { return turns_; }
@@ -305,10 +313,10 @@ TEST(LocalQueue, IsNotStarvedByTwoThatWakeEachOther) {
     asked = false;
     started_at = first_p()->switches.load();
     // Goes to the tail as soon as the partner is readied.
-    go([&] {
+    go(unpaused([&] {
       ran_at = first_p()->switches.load();
       ran = true;
-    });
+    }));
   });
   ASSERT_TRUE(wait_until([&] { return pair.turns() > 10; }));
   asked = true;

@@ -14,6 +14,7 @@
 
 #include "runtime/sanitizer.h"
 #include "runtime/sched.h"
+#include "runtime/thread_gate.h"
 #include "support/beside.h"
 #include "support/wait_until.h"
 
@@ -170,10 +171,11 @@ TEST_F(Sysmon, AThreadThatComputesWithoutAProcessorGetsAnIdleOne) {
   ASSERT_TRUE(wait_until([&] { return m != nullptr && sched.idle_p_count == 0; }));
   internal::M* computes = m;
   internal::P* p = computes->p;
-  internal::note_lost(computes, -1);
-  if (internal::take_p(p)) {
+  internal::note_lost(computes, -1, internal::call_crowd);
+  if (internal::take_p(p, internal::PWord(p->word.load()))) {
     internal::hand_off(p);
-    EXPECT_TRUE(wait_until([&] { return !computes->lost_p && sched.idle_p_count == 0; }));
+    EXPECT_TRUE(wait_until(
+        [&] { return computes->lost_in == internal::no_crowd && sched.idle_p_count == 0; }));
   } else {
     internal::forget_lost(computes);  // it was in the runtime just then
   }

@@ -11,11 +11,13 @@
 //
 // The function runs on the calling thread, and so does everything it calls. The goroutine may go on
 // in another thread after it, with the errno of the call. Inside, GOMAXPROCS does not limit it: as
-// many calls run at once as there are, each with a thread of its own.
+// many calls run at once as there are, each with a thread of its own, unless set_max_blocking says
+// otherwise.
 #pragma once
 
 #include <gofer/detail/config.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <utility>
@@ -35,7 +37,35 @@ class blocking_call {
   std::uint64_t before_ = 0;
 };
 
+/// A place among the calls that may run at once; the goroutine is parked until it gets one.
+class blocking_place {
+ public:
+  blocking_place() {
+    if (limit.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      taken_ = take();
+  }
+  ~blocking_place() {
+    if (taken_) [[unlikely]]
+      give_back();
+  }
+  blocking_place(const blocking_place&) = delete;
+  blocking_place& operator=(const blocking_place&) = delete;
+
+  GOFER_API static std::atomic<int> limit;  // 0: none
+
+ private:
+  GOFER_API static bool take();
+  GOFER_API static void give_back();
+  bool taken_ = false;
+};
+
 }  // namespace detail
+
+/// Sets how many calls in blocking() may run at once and returns the old setting; n < 0 only asks.
+/// Goroutines beyond that wait for their turn, parked, in the order of their coming: each call that
+/// runs has a thread, each that waits has none. 0, the default: no limit. A call inside of another
+/// one needs no further place; calls of ordinary threads are not counted.
+GOFER_API int set_max_blocking(int n);
 
 struct handoff_t {
   explicit handoff_t() = default;
@@ -47,6 +77,7 @@ inline constexpr handoff_t handoff{};
 /// calls it.
 template <class F>
 decltype(auto) blocking(F&& f) {
+  detail::blocking_place place;
   detail::blocking_call call(false);
   return std::invoke(std::forward<F>(f));
 }
@@ -54,6 +85,7 @@ decltype(auto) blocking(F&& f) {
 /// The same for a call that surely takes long.
 template <class F>
 decltype(auto) blocking(handoff_t, F&& f) {
+  detail::blocking_place place;
   detail::blocking_call call(true);
   return std::invoke(std::forward<F>(f));
 }

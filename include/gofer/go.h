@@ -8,8 +8,11 @@
 //  - A goroutine may go on in another thread after a call that blocks, and after yield(). `go`
 //    never moves the caller. Do not keep the address of a thread_local across a blocking call.
 //  - An exception that leaves a goroutine's function ends the process with a report.
-//  - When main returns or exit() is called, no goroutine is scheduled any more; those that compute
-//    at that moment go on like detached threads until the process is gone.
+//  - When main returns or exit() is called, goroutines go on like detached threads until the
+//    process is gone. So the destructor of a static object may wait for goroutines, and must wait
+//    for those that use the object. A goroutine that calls exit() runs the exit handlers as a
+//    foreign thread, not as a goroutine. If a handler waits for what no goroutine can do any more,
+//    one message says so, and the exit goes on without that handler, with its status.
 //  - In the child of a fork() the runtime must not be used (exec and _exit are fine, and to close
 //    an fd, which stays open in the parent): the first use there ends the child with a message.
 #pragma once
@@ -91,6 +94,12 @@ template <class F>
 /// Lets other goroutines run first. In an ordinary thread: sched_yield.
 GOFER_API void yield();
 
+/// For long loops: lets others run if the calling goroutine's time slice is over, else costs about
+/// a nanosecond. A goroutine that computes without calling it, or anything else of the runtime, is
+/// paused together with its thread; one that calls it every millisecond or more often gives way as
+/// if it had called yield(), and costs no thread. In an ordinary thread it does nothing.
+GOFER_API void checkpoint();
+
 /// Ends the calling goroutine, destroying the objects on its stack on the way (a forced unwind:
 /// `catch (...)` must rethrow it, and it must not meet a noexcept function). When the main
 /// goroutine calls it, the others go on and run() does not return.
@@ -103,7 +112,10 @@ GOFER_API void yield();
 GOFER_API int gomaxprocs(int n);
 
 /// Sets how many threads the runtime may have at most and returns the old setting; n <= 0 only
-/// asks. The default is 10000. Exceeding it is a fatal error, as in Go.
+/// asks. The default is 10000. To need more is a fatal error, as in Go, if the program has asked
+/// for them: calls in blocking() and goroutines with lock_os_thread. What the runtime adds by
+/// itself, for goroutines that compute or block their threads unannounced, ends at the limit, with
+/// one message.
 GOFER_API int set_max_threads(int n);
 
 /// Goroutines that exist now.

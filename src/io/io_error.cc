@@ -1,5 +1,6 @@
 #include <gofer/io_error.h>
 
+#include <new>
 #include <string>
 
 namespace gofer {
@@ -26,8 +27,10 @@ class IoCategory : public std::error_category {
 }  // namespace
 
 const std::error_category& io_category() noexcept {
-  static const IoCategory category;
-  return category;
+  // Never destroyed: goroutines may need it until the process is gone.
+  alignas(IoCategory) static char place[sizeof(IoCategory)];
+  static const IoCategory* const category = ::new (place) IoCategory;
+  return *category;
 }
 
 }  // namespace gofer

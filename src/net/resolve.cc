@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -114,8 +115,10 @@ Found find(const context* ctx, std::string_view text, bool passive) {
 }  // namespace
 
 const std::error_category& resolve_category() noexcept {
-  static const ResolveCategory category;
-  return category;
+  // Never destroyed: goroutines may need it until the process is gone.
+  alignas(ResolveCategory) static char place[sizeof(ResolveCategory)];
+  static const ResolveCategory* const category = ::new (place) ResolveCategory;
+  return *category;
 }
 
 std::vector<address> resolve(const context* ctx, std::string_view text, bool passive,

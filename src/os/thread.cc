@@ -8,6 +8,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 #include <atomic>
+#include <cerrno>
 #include <cstring>
 
 #include "os/futex.h"
@@ -69,6 +70,8 @@ void sleep_exactly() { raw_syscall(SYS_prctl, PR_SET_TIMERSLACK, 1, 0, 0, 0); }
 int current_cpu() { return sched_getcpu(); }
 
 void yield_thread() { raw_syscall(SYS_sched_yield); }
+
+[[gnu::noinline]] void set_errno(int value) { errno = value; }
 
 void sleep_for_ever() {
   std::atomic<uint32_t> never{0};

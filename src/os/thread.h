@@ -31,6 +31,10 @@ int current_cpu();
 /// Lets other threads of this core run.
 void yield_thread();
 
+/// errno of the thread that calls it. Compilers keep errno's address over a call after which a
+/// goroutine may be in another thread; not over this one.
+void set_errno(int value);
+
 /// Sleeps for ever.
 [[noreturn]] void sleep_for_ever();
 

@@ -82,6 +82,12 @@ int64_t thread_cpu_ns(int tid) {
   return t.tv_sec * 1'000'000'000 + t.tv_nsec;
 }
 
+int64_t own_cpu_ns() {
+  timespec t;
+  raw_syscall(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, reinterpret_cast<long>(&t));
+  return t.tv_sec * 1'000'000'000 + t.tv_nsec;
+}
+
 uint32_t peek(uint64_t address) {
   uint32_t word = 0;
   const iovec local{&word, sizeof word};

@@ -17,6 +17,8 @@ ThreadState thread_state(int tid);
 
 /// Processor time the thread has used; -1 when it has ended.
 int64_t thread_cpu_ns(int tid);
+/// Of the calling thread.
+int64_t own_cpu_ns();
 
 /// The word at an address of this process that may not be mapped; 0 then.
 uint32_t peek(uint64_t address);

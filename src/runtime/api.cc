@@ -20,6 +20,17 @@ void yield() {
   leave(current_m());
 }
 
+void checkpoint() {
+  M* m = current_m();
+  if (m == nullptr || m->curg == nullptr) return;
+  m->checks.store(true, relaxed);
+  if (!m->p->preempt.load(relaxed)) [[likely]]
+    return;
+  m = enter();
+  if (m->curg->head->no_preempt == 0) yield_goroutine(m);
+  leave(current_m());
+}
+
 int set_max_threads(int n) {
   ensure_started();
   M* m = enter();

@@ -6,6 +6,9 @@
 // in one of our primitives without a time limit. Any other thread might still send, so it keeps the
 // detector silent.
 //
+// While the process exits, the thread that runs the exit handlers counts as a run() that waits, and
+// looks by itself. Its exit goes on then, without the wait.
+//
 // The last M to go idle looks, first after 10 ms, then ever more rarely while ordinary threads are
 // about: they may park, or end, without telling us.
 #include <gofer/go.h>
@@ -27,7 +30,8 @@ struct Snapshot {
 Snapshot look() {
   LockGuard guard(sched.lock);
   const bool all_idle = sched.idle_m_count + sched.idle_locked_ms == sched.ms;
-  const bool quiet = all_idle && global_count_locked() == 0 && sched.runs.load(seq_cst) > 0 &&
+  const bool wanted = sched.runs.load(seq_cst) > 0 || sched.exit_tid.load(seq_cst) != 0;
+  const bool quiet = wanted && all_idle && global_count_locked() == 0 &&
                      earliest_timer_ns() == no_timer && sched.poll_waiters.load(seq_cst) == 0 &&
                      !sched.stopping.load(relaxed) && !sched.exiting.load(relaxed);
   return {quiet, own_threads + sched.ms + sched.parked_threads.load(seq_cst)};
@@ -46,6 +50,8 @@ void check_deadlock() {
   const Snapshot after = look();
   if (!after.quiet || after.threads != before.threads) return;
   if (os::count_threads() != after.threads) return;
+  if (is_exiting_thread()) exit_without_wait();
+  if (sched.exit_tid.load(seq_cst) != 0) return;  // that thread has the say
   fatal_deadlock(sched.main_called_goexit.load(relaxed) && num_goroutine() == 0
                      ? "no goroutines (main called runtime.Goexit) - deadlock!"
                      : "all goroutines are asleep - deadlock!");

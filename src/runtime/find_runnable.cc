@@ -18,6 +18,7 @@
 #include "runtime/panic.h"
 #include "runtime/queues.h"
 #include "runtime/steal_order.h"
+#include "runtime/thread_gate.h"
 
 namespace gofer::internal {
 namespace {
@@ -43,7 +44,7 @@ bool next_can_wait() {
   if (sched.tied.load(relaxed) == 0) return false;
   LockGuard guard(sched.lock);
   const G* next = next_global_locked();
-  if (next == nullptr || !next->tied()) return false;
+  if (next == nullptr || next != sched.tied_queue.front()) return false;
   const M* m = next->head->locked_m;
   return m->paused.load(relaxed) && os::now_ns() - m->paused_ns < longest_patience_ns;
 }
@@ -84,14 +85,51 @@ G* steal_work(M* m) {
 }
 
 // Goroutines whose descriptors are ready go to m's queue; true if there were some. Not if an idle M
-// sleeps there: it will find them.
+// sleeps there: it will find them. While tied goroutines crowd, m's queue may be full of others
+// that compute: so those that are ready now go before all.
 bool poll_now(M* m) {
   if (sched.poll_waiters.load(relaxed) == 0 || sched.poller.load(relaxed) != nullptr) return false;
   GQueue ready;
   netpoll(0, ready);
   if (ready.front() == nullptr) return false;
-  put_local(m->p, ready);
+  if (crowded()) {
+    LockGuard guard(sched.lock);
+    put_global_locked(ready, true);
+  } else {
+    put_local(m->p, ready);
+  }
   return true;
+}
+
+// The same for timers, as soon as there is one that computes.
+void run_own_timers(M* m) {
+  if (sched.tied.load(relaxed) == 0) {
+    run_timers(m, m->p);
+    return;
+  }
+  const UrgentThread urgent;
+  run_timers(nullptr, m->p);
+}
+
+// A goroutine of m that was paused before is done.
+bool take_resumed(M* m) {
+  const int pauses = m->resumed.load(relaxed);
+  if (pauses == 0) return false;
+  m->resumed.store(0, relaxed);
+  if (!crowded()) m->p->budget = m->budget;
+  note_unpaused(pauses == 1);
+  return true;
+}
+
+// Every 61st goroutine is a tied one while those crowd, and so is the next after each that was
+// paused itself; but first the one that it has woken, if any.
+G* take_from_crowd(P* p, bool resumed) {
+  if (resumed && p->queue.has_next()) {
+    p->budget = 1;
+    return p->queue.take_next();
+  }
+  LockGuard guard(sched.lock);
+  return take_tied_locked();
 }
 
 // Without a P: is there work in any queue? Then with an idle P at hand, go on looking.
@@ -145,7 +183,7 @@ G* look_for_work(M* m, bool& inherits) {
     P* p = m->p;
     if (sched.exiting.load(relaxed)) {
       if (sched.exit_m.load(relaxed) == m) {
-        fatal_error("wait in an exit handler: no goroutine is scheduled any more");
+        fatal_error("wait in a report: no goroutine is scheduled any more");
       }
       os::sleep_for_ever();
     }
@@ -164,12 +202,16 @@ G* look_for_work(M* m, bool& inherits) {
     }
     p->preempt.store(false, relaxed);
     inherits = false;
-    run_timers(m, p);
-    if (sched.urgent_size.load(relaxed) != 0) {
+    const bool resumed = take_resumed(m);
+    run_own_timers(m);
+    if (urgent_waits()) {
       if (G* g = take_global_locking(p, 1); g != nullptr) return g;
     }
     if (p->budget <= 0) {
       p->budget = switches_per_look;
+      if (crowded()) {
+        if (G* g = take_from_crowd(p, resumed); g != nullptr) return g;
+      }
       if (!next_can_wait()) {
         if (G* g = take_global_locking(p, 1); g != nullptr) return g;
       }
@@ -217,11 +259,7 @@ G* look_for_work(M* m, bool& inherits) {
 
 G* find_runnable(M* m, bool& inherits) {
   G* g = look_for_work(m, inherits);
-  // This M will not sleep after all, so somebody else must for the timer.
-  if (g != nullptr && m->p->unannounced_timer) {
-    m->p->unannounced_timer = false;
-    wake_sleeper(m->p->timers.next_ns());
-  }
+  if (g != nullptr) announce_timer(m);
   return g;
 }
 

@@ -78,12 +78,19 @@ struct alignas(64) StackHead {
   LocalTable* locals = nullptr;
   int32_t locks = 0;  // calls of lock_os_thread to be undone
   WaitReason wait_reason = WaitReason::none;
-  bool tied = false;           // locked_m is not the user's doing
-  bool exits = false;          // goexit() unwinds it
-  uint8_t no_preempt = 0;      // scopes in which it is not to be paused
-  uint32_t slice_used_us = 0;  // when it was paused before the end of its slice
+  bool tied = false;            // locked_m is not the user's doing
+  bool exits = false;           // goexit() unwinds it
+  uint8_t no_preempt = 0;       // scopes in which it is not to be paused
+  uint32_t slice_used_us = 0;   // when it was paused before the end of its slice
+  uint8_t blocking_places = 0;  // taken by it, 0 or 1: sync/blocking_place.cc
+  uint8_t short_runs = 0;       // times that it parked, up to most_short_runs; less after a pause
   [[no_unique_address]] SanitizerFiber fiber;
 };
+
+/// A goroutine that has parked so often is expected to do so soon again. A pause makes it less by
+/// as much: once it may have been without a core, rather.
+inline constexpr uint8_t enough_short_runs = 4;
+inline constexpr uint8_t most_short_runs = 2 * enough_short_runs;
 
 struct alignas(64) G {
   StackHead* head = nullptr;  // nullptr until it first runs
@@ -103,6 +110,8 @@ struct alignas(64) G {
   bool locked() const { return head != nullptr && head->locked_m != nullptr; }
   /// Waits for a P for the thread that it was paused or lost its P in.
   bool tied() const { return head != nullptr && head->tied; }
+  /// Has always parked soon, of late.
+  bool is_short() const { return head != nullptr && head->short_runs >= enough_short_runs; }
   /// The lowest address of its stack, which is aligned to its size.
   char* stack() const {
     const auto at = reinterpret_cast<uintptr_t>(head);

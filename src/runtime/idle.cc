@@ -25,6 +25,7 @@ namespace {
 // the first one and the moment at which others can see how long m sleeps.
 int64_t become_sleeper_locked(M* m) {
   sched.sleeper = m;
+  m->unannounced_timer_ns = no_timer;
   int64_t earliest = earliest_timer_ns();
   for (;;) {
     sched.sleep_until_ns.store(earliest, seq_cst);

@@ -12,13 +12,14 @@ namespace {
 // then.
 constexpr int spins_before_sleep = 400;
 
-struct HeldRanks {
-  uint8_t rank[8];
-  int count;
-};
-
+// The ranks of the locks that the thread holds, a byte each, the last one lowest. Each change is
+// one store: a goroutine that stops the world takes that lock outside of the runtime, and may be
+// paused at any instruction of it; then the signal's handler takes and releases locks in between.
 // Not kept across a switch by the compiler: only noinline functions use it.
-thread_local constinit HeldRanks held{};
+thread_local constinit atomic<uint64_t> held{0};
+constexpr int rank_bits = 8;
+constexpr uint64_t last_rank = (1u << rank_bits) - 1;
+constexpr uint64_t no_room = last_rank << (64 - rank_bits);
 
 // A goroutine may be paused outside of the runtime, and nobody waits for one that is: only stopping
 // the world is begun there, and who waits for that lock goes on trying.
@@ -65,20 +66,19 @@ void unlock_slow(std::atomic<uint32_t>& word) { os::futex_wake(&word); }
 
 [[gnu::noinline]] void note_locked(LockRank rank) {
   require_inside(rank);
-  const int n = held.count;
-  if (n == 8 || (n > 0 && held.rank[n - 1] >= static_cast<uint8_t>(rank))) {
+  const uint64_t before = held.load(relaxed);
+  if ((before & no_room) != 0 || (before & last_rank) >= static_cast<uint64_t>(rank)) {
     assertion_failed("locks are taken in the order of their ranks", __FILE__, __LINE__);
   }
-  held.rank[n] = static_cast<uint8_t>(rank);
-  held.count = n + 1;
+  held.store(before << rank_bits | static_cast<uint64_t>(rank), relaxed);
 }
 
 [[gnu::noinline]] void note_unlocked(LockRank rank) {
-  const int n = held.count;
-  if (n == 0 || held.rank[n - 1] != static_cast<uint8_t>(rank)) {
+  const uint64_t before = held.load(relaxed);
+  if ((before & last_rank) != static_cast<uint64_t>(rank)) {
     assertion_failed("locks are released in the reverse order of taking", __FILE__, __LINE__);
   }
-  held.count = n - 1;
+  held.store(before >> rank_bits, relaxed);
 }
 
 }  // namespace gofer::internal

@@ -62,9 +62,12 @@ enum class Birth : uint8_t {
 /// Why sysmon asks for a P.
 enum class Preempt : uint8_t {
   slice,      // its goroutine has had its time slice: to the tail of the queue
+  rotate,     // the same, and the P goes to a goroutine that waits tied: no thread more
   wake,       // a timer is due: to the front, with the rest of its slice
   surrender,  // its thread sleeps: the P goes, the thread stays as it is
 };
+
+inline constexpr uint32_t no_crowd = ~0u;
 
 struct alignas(128) M {
   atomic<uint32_t> in_runtime{1};  // see p_word.h
@@ -85,19 +88,27 @@ struct alignas(128) M {
   Birth birth = Birth::with_p;  // under the scheduler's lock
   bool ends = false;            // its locked goroutine ended: so does the thread
   bool handed_inherits = false;
+  int64_t unannounced_timer_ns = no_timer;  // started here, and the sleeper does not know it
   atomic<int> tid{0};
 
   // Preemption and blocking calls: preempt.cc, blocking.cc.
-  atomic<uint64_t> preempt_word{0};  // sysmon wants this hold of a P (p_word) to end; 0: none
-  atomic<Preempt> preempt_kind{};    // and for what
-  atomic<bool> lost_p{false};        // its P was taken, and it has not noticed
-  atomic<int64_t> lost_cpu_ns{-1};   // its processor time then; -1: not known
-  atomic<bool> paused{false};        // between two instructions of the program: preempt_here
-  int64_t paused_ns = 0;             // since when its goroutine waits tied; under the lock
-  atomic<bool> released{false};      // a paused M shall go on without a P: release_paused
-  atomic<bool> let_go{false};        // the same: the process ends
-  atomic<uint64_t> blocking_at{0};   // announced a blocking call: P::switches then, plus 1
-  uintptr_t* guard = nullptr;        // see prologue.h; under the scheduler's lock
+  atomic<uint64_t> preempt_word{0};    // sysmon wants this hold of a P (p_word) to end; 0: none
+  atomic<Preempt> preempt_kind{};      // and for what
+  atomic<uint32_t> lost_in{no_crowd};  // its P was taken, which it has not noticed: the crowd in
+                                       // which it sleeps (thread_gate.h)
+  atomic<int64_t> lost_cpu_ns{-1};     // its processor time then; -1: not known
+  int64_t used_without_p_ns = 0;       // of that budget, before the call that was announced
+  atomic<bool> paused{false};          // between two instructions of the program: preempt_here
+  atomic<int> resumed{0};              // times that its goroutine was paused and went on
+  int32_t budget = 0;                  // what the P's was then
+  uint64_t tied_at = 0;                // its place among those in the global queue; under the lock
+  atomic<uint32_t> surrenders_in{no_crowd};  // the same for one that is asked to surrender its P
+  int64_t paused_ns = 0;                     // since when its goroutine waits tied; under the lock
+  atomic<bool> released{false};              // a paused M shall go on without a P: release_paused
+  atomic<bool> let_go{false};                // the same: the process ends
+  atomic<uint64_t> blocking_at{0};           // announced a blocking call: P::switches then, plus 1
+  atomic<bool> checks{false};                // its goroutine has called checkpoint() of late
+  uintptr_t* guard = nullptr;                // see prologue.h; under the scheduler's lock
 
   G* locked_g = nullptr;            // the only goroutine it may run
   atomic<P*> next_p{nullptr};       // given by who wakes it
@@ -118,6 +129,7 @@ struct alignas(128) M {
     curg = left = handed = locked_g = nullptr;
     commit = nullptr;
     spinning = on_idle_list = ends = handed_inherits = false;
+    resumed.store(0, relaxed);
     birth = Birth::with_p;
     tid.store(0, relaxed);
     preempt_word.store(0, relaxed);

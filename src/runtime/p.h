@@ -57,8 +57,7 @@ struct alignas(128) P {
   M* taken_from = nullptr;  // while the world is stopped: the M that may get it back
 
   RunQueue<G> queue;
-  TimerHeap timers;                // has a lock of its own
-  bool unannounced_timer = false;  // the earliest is new, and the sleeper does not know it
+  TimerHeap timers;  // has a lock of its own
 };
 
 /// A counter that only the P's holder writes.

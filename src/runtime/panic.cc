@@ -27,6 +27,10 @@ constexpr unsigned report_limit_s = 20;
 
 std::terminate_handler next_terminate = nullptr;
 
+// The thread that makes the report; 0: none; less than 0: none may any more but -reporter, which is
+// at the end of its exit.
+constinit atomic<int> reporter{0};
+
 G* current_g() {
   M* m = current_m();
   return m == nullptr ? nullptr : m->curg;
@@ -80,9 +84,53 @@ void print_stopped(G* g) {
   print_end(out, g, {});
 }
 
+// The goroutine whose exception is asked for its text, and where it threw. what() is user code: it
+// may fail in its turn, or wait, and comes back to begin_report() then.
+struct AskedForText {
+  G* g = nullptr;
+  size_t n = 0;
+  uintptr_t pcs[max_report_frames] = {};
+};
+constinit AskedForText asked;
+
+// Ends the report of an exception whose type and perhaps text were written.
+[[noreturn]] void end_exception_report() {
+  G* g = asked.g;
+  asked.g = nullptr;
+  FdWriter out(STDERR_FILENO);
+  out.write("\n\n");
+  print_header(out, g, "running");
+  out.flush();
+  print_frames(STDERR_FILENO, {asked.pcs, asked.n});
+  print_end(out, g, {});
+  _exit(report_exit_code);
+}
+
+[[noreturn]] void report_exception(G* g, const std::type_info& type) {
+  {
+    FdWriter out(STDERR_FILENO);
+    out.write("panic: ");
+    out.write(short_symbol(type.name()));
+  }
+  asked.n = unwind_here(asked.pcs, 2);
+  asked.g = g;
+  try {
+    throw;
+  } catch (const std::exception& e) {
+    if (const char* text = e.what(); text != nullptr) {
+      FdWriter out(STDERR_FILENO);
+      out.write(": ");
+      out.write(text);
+    }
+  } catch (...) {
+  }
+  end_exception_report();
+}
+
 [[noreturn]] void on_terminate() {
   G* g = current_g();
   if (g == nullptr) {
+    wait_for_report();
     if (next_terminate != nullptr) next_terminate();
     std::abort();
   }
@@ -93,16 +141,7 @@ void print_stopped(G* g) {
         "fatal error: goexit() met a noexcept function, or std::terminate was called on the "
         "way\n\n");
   } else if (const std::type_info* type = abi::__cxa_current_exception_type(); type != nullptr) {
-    out.write("panic: ");
-    out.write(short_symbol(type->name()));
-    try {
-      throw;
-    } catch (const std::exception& e) {
-      out.write(": ");
-      out.write(e.what());
-    } catch (...) {
-    }
-    out.write("\n\n");
+    report_exception(g, *type);
   } else {
     out.write("fatal error: std::terminate was called\n\n");
   }
@@ -124,11 +163,14 @@ void warn(const char* format, ...) {
 }
 
 void begin_report() {
-  static constinit atomic<int> reporter{0};
-  int nobody = 0;
-  if (!reporter.compare_exchange_strong(nobody, os::thread_id(), acq_rel)) {
-    if (nobody == os::thread_id()) _exit(report_exit_code);  // the report failed in its turn
-    os::sleep_for_ever();
+  const int self = os::thread_id();
+  int before = 0;
+  while (!reporter.compare_exchange_strong(before, self, acq_rel)) {
+    if (before == self) {  // the report failed in its turn
+      if (asked.g != nullptr) end_exception_report();
+      _exit(report_exit_code);
+    }
+    if (before != -self) os::sleep_for_ever();
   }
   stop_scheduling();
   signal(SIGALRM, SIG_DFL);
@@ -140,6 +182,23 @@ void begin_report() {
 }
 
 void go_on_reporting() { alarm(report_limit_s); }
+
+void wait_for_report() {
+  const int before = reporter.load(acquire);
+  if (before <= 0) return;
+  if (before == os::thread_id()) {  // exit() in the middle of it
+    if (asked.g != nullptr) end_exception_report();
+    _exit(report_exit_code);
+  }
+  os::sleep_for_ever();
+}
+
+void forbid_reports() {
+  int nobody = 0;
+  if (!reporter.compare_exchange_strong(nobody, -os::thread_id(), acq_rel)) wait_for_report();
+}
+
+void forget_report() { reporter.store(0, relaxed); }
 
 void print_running(std::span<const uintptr_t> inner, const FrameOptions& options,
                    std::span<const uintptr_t> outer, size_t elided) {
@@ -202,6 +261,13 @@ void fatal_deadlock(const char* message) {
   out.flush();
   print_goroutines();
   _exit(report_exit_code);
+}
+
+void report_endless_wait_at_exit() {
+  warn(
+      "the process exits, and an exit handler or static destructor waits for what no goroutine can "
+      "do any more: the exit goes on without it");
+  print_here(2);
 }
 
 void print_goroutines() {

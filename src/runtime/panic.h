@@ -26,6 +26,9 @@ void warn(const char* format, ...) __attribute__((format(printf, 1, 2)));
 /// The header, then every goroutine. Nothing may run meanwhile. Exit code 2.
 [[noreturn]] void fatal_deadlock(const char* message);
 
+/// One message, with the trace of the calling thread, which runs the exit handlers.
+void report_endless_wait_at_exit();
+
 /// Prints every goroutine that does not run with its state, wait reason and trace to stderr.
 void print_goroutines();
 
@@ -34,6 +37,12 @@ void print_goroutines();
 /// goroutine of a long one.
 void begin_report();
 void go_on_reporting();
+/// If another thread has begun a report, sleeps until that ends the process.
+void wait_for_report();
+/// The same, and no thread but the caller can begin one from now on.
+void forbid_reports();
+/// In the child of a fork: the thread that made one is not there.
+void forget_report();
 inline constexpr int report_exit_code = 2;
 inline constexpr size_t max_report_frames = 100;
 

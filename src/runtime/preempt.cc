@@ -32,7 +32,8 @@
 #include "os/raw_syscall.h"
 #include "os/thread.h"
 #include "runtime/prologue.h"
-#include "runtime/sched.h"
+#include "runtime/queues.h"
+#include "runtime/thread_gate.h"
 
 namespace gofer::internal {
 namespace {
@@ -49,20 +50,50 @@ void pass_on(int signal_number, siginfo_t* info, void* context) {
   }
 }
 
-void pause(M* m, bool front) {
+Pass pass_of(Preempt kind) {
+  return kind == Preempt::rotate ? Pass::to_tied
+         : kind == Preempt::wake ? Pass::to_urgent
+                                 : Pass::in_turn;
+}
+
+// It is the turn of a fresh goroutine, and p has none: half of another P's.
+void fetch_fresh(P* p) {
+  if (!p->queue.empty() || sched.gm) return;
+  const int procs = sched.procs.load(acquire);
+  for (int i = 0; i < procs; ++i) {
+    P* victim = sched.all_ps[i].load(acquire);
+    if (victim == p) continue;
+    uint32_t moved = 0;
+    if (G* g = p->queue.steal_from(victim->queue, false, moved); g != nullptr) {
+      put_local(p, g, false);
+      return;
+    }
+  }
+}
+
+void pause(M* m, Pass to) {
   P* p = m->p;
+  if (to == Pass::in_turn) fetch_fresh(p);
   sched.lock.lock();
-  if (!can_pass_on_locked(p)) {
+  if (!can_pass_on_locked(p, to)) {
     sched.lock.unlock();
     return;
   }
   G* g = m->curg;
-  if (front && p->slice_tick.load(relaxed) == p->schedtick.load(relaxed)) {
+  if (m->resumed.load(relaxed) != 0 && p->budget <= 0) p->budget = m->budget;
+  // A short one need not wait for its turn behind all that compute.
+  const bool front = to == Pass::to_urgent || g->is_short();
+  uint8_t& runs = g->head->short_runs;
+  runs = runs > enough_short_runs ? static_cast<uint8_t>(runs - enough_short_runs) : 0;
+  if (to == Pass::to_urgent && p->slice_tick.load(relaxed) == p->schedtick.load(relaxed)) {
     const int64_t used = os::now_ns() - p->slice_start_ns.load(relaxed);
     g->head->slice_used_us = static_cast<uint32_t>(used / 1000);
   }
   sched.paused.fetch_add(1, relaxed);
-  wait_tied(m, p, front);
+  if (!wait_tied(m, p, to, front)) return;
+  bump(m->resumed);
+  if (m->p->budget > 0) m->budget = m->p->budget;
+  m->p->budget = 0;  // over g0 when the goroutine is done, where that is noted
 }
 
 void on_urg(int signal_number, siginfo_t* info, void* context) {
@@ -94,14 +125,16 @@ void preempt_here(M* m) {
   compiler_barrier();
   m->paused.store(true, relaxed);
   const bool has_p = m->p->word.load(acquire) == m->p_word || get_p(m);
+  if (has_p) forget_lost(m);  // it was given back
   const uint64_t wanted = m->preempt_word.load(acquire);
   if (has_p && wanted != 0 && wanted == m->p_word) {
     m->preempt_word.store(0, relaxed);
     const Preempt kind = m->preempt_kind.load(relaxed);
     if (kind == Preempt::surrender) {
+      if (const uint32_t in = m->surrenders_in.load(relaxed); in != no_crowd) note_lost(m, -1, in);
       give_up_p(m);  // the thread sleeps in some call, which is none of our business
     } else {
-      pause(m, kind == Preempt::wake);
+      pause(m, pass_of(kind));
     }
   }
   m->paused.store(false, relaxed);

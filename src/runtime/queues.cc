@@ -3,6 +3,7 @@
 
 #include "os/thread.h"
 #include "runtime/current.h"
+#include "runtime/thread_gate.h"
 
 namespace gofer::internal {
 namespace {
@@ -11,29 +12,75 @@ namespace {
 
 void publish_queue_size() {
   sched.urgent_size.store(static_cast<uint32_t>(sched.urgent.count()), relaxed);
+  sched.untried_size.store(static_cast<uint32_t>(sched.untried.count()), relaxed);
   sched.queue_size.store(static_cast<uint32_t>(global_count_locked()), relaxed);
 }
 
-// The urgent go first, but not for ever: after so long one of the others gets a turn, however it
-// leaves the queue.
+// The urgent go first, but not for ever: after so long one of the others gets a turn, an untried
+// one or an ordinary one by turns, however it leaves the queue.
 constexpr int64_t longest_urgency_ns = 10'000'000;
 
-GQueue& next_queue() {
-  if (sched.queue.front() == nullptr) {
-    sched.urgent_since_ns = 0;
-    return sched.urgent;
+// One FIFO in two lists: a tied goroutine comes before all that were put there after it. While they
+// crowd they are taken by take_tied_locked, and others only from here.
+GQueue& next_ordinary() {
+  const G* tied = sched.tied_queue.front();
+  if (tied == nullptr) return sched.queue;
+  if (crowded()) {
+    if (sched.untried.front() != nullptr) return sched.untried;
+    return sched.queue.front() != nullptr ? sched.queue : sched.tied_queue;
   }
-  if (sched.urgent.front() == nullptr) return sched.queue;
+  if (sched.queue.front() == nullptr) return sched.tied_queue;
+  const uint64_t gone = sched.queue_pushed - sched.queue.count();
+  return tied->head->locked_m->tied_at <= gone ? sched.tied_queue : sched.queue;
+}
+
+GQueue& first_queue() {
+  if (sched.urgent.front() != nullptr) return sched.urgent;
+  GQueue& ordinary = next_ordinary();
+  const bool untried =
+      sched.untried.front() != nullptr && (untried_have_place() || ordinary.front() == nullptr);
+  return untried ? sched.untried : ordinary;
+}
+
+// Not a fresh one while tied ones crowd.
+GQueue& last_queue() {
+  const bool full = crowded() && sched.tied_queue.front() != nullptr;
+  GQueue& ordinary = full ? sched.tied_queue : next_ordinary();
+  if (ordinary.front() != nullptr) return ordinary;
+  return sched.untried.front() != nullptr ? sched.untried : sched.urgent;
+}
+
+// Not empty if any is not.
+GQueue& next_queue() {
+  if (sched.urgent.front() == nullptr && sched.untried.front() == nullptr) {
+    sched.urgent_since_ns = 0;
+    return next_ordinary();
+  }
+  GQueue& first = first_queue();
+  GQueue& last = last_queue();
+  const bool urgent = &first == &sched.urgent || &first == &sched.untried;
+  if (!urgent || &first == &last) {
+    sched.urgent_since_ns = 0;
+    return first;
+  }
   const int64_t now = os::now_ns();
   if (sched.urgent_since_ns == 0) sched.urgent_since_ns = now;
-  return now - sched.urgent_since_ns < longest_urgency_ns ? sched.urgent : sched.queue;
+  if (now - sched.urgent_since_ns < longest_urgency_ns) return first;
+  const bool untried_waits = &first == &sched.urgent && sched.untried.front() != nullptr;
+  return untried_waits && sched.untrieds_turn ? sched.untried : last;
 }
 
 G* pop_global() {
   GQueue& queue = next_queue();
-  if (&queue == &sched.queue) sched.urgent_since_ns = 0;
+  if (&queue != &first_queue()) {
+    sched.urgent_since_ns = 0;
+    sched.untrieds_turn = &queue != &sched.untried;
+  }
   return queue.pop_front();
 }
+
+// Of those that were woken some may turn out to compute: the others do not wait behind them.
+void push_urgent(G* g) { (g->is_short() ? sched.urgent : sched.untried).push_back(g); }
 
 }  // namespace
 
@@ -45,19 +92,24 @@ bool put_overflow(P* p, G* g) {
   for (uint32_t i = 0; i < n; ++i) list.push_back(batch[i]);
   list.push_back(g);
   LockGuard guard(sched.lock);
+  sched.queue_pushed += list.count();
   sched.queue.append(list);
   publish_queue_size();
   return true;
 }
 
-size_t global_count_locked() { return sched.urgent.count() + sched.queue.count(); }
+size_t global_count_locked() {
+  return sched.urgent.count() + sched.untried.count() + sched.queue.count() +
+         sched.tied_queue.count();
+}
 
-void make_thread_urgent() { urgent_thread = true; }
+UrgentThread::UrgentThread() { urgent_thread = true; }
+UrgentThread::~UrgentThread() { urgent_thread = false; }
 
 void put_global(G* g) {
   LockGuard guard(sched.lock);
   if (urgent_thread) {
-    sched.urgent.push_back(g);
+    push_urgent(g);
     publish_queue_size();
     return;
   }
@@ -65,6 +117,7 @@ void put_global(G* g) {
 }
 
 void put_global_locked(G* g) {
+  ++sched.queue_pushed;
   sched.queue.push_back(g);
   publish_queue_size();
 }
@@ -76,15 +129,30 @@ void put_global_front(G* g) {
 
 void put_global_front_locked(G* g) {
   sched.queue.push_front(g);
-  sched.passes_left = 0;
+  publish_queue_size();
+}
+
+void put_tied_locked(G* g, bool front) {
+  g->head->locked_m->tied_at = front ? 0 : sched.queue_pushed;
+  if (front) {
+    sched.tied_queue.push_front(g);
+    sched.passes_left = 0;
+  } else {
+    sched.tied_queue.push_back(g);
+  }
   publish_queue_size();
 }
 
 void put_global_locked(GQueue& list, bool urgent) {
-  for (G* g = list.front(); g != nullptr; g = g->link) {
+  while (G* g = list.pop_front()) {
     set_status(g, GStatus::waiting, GStatus::runnable);
+    if (urgent) {
+      push_urgent(g);
+    } else {
+      ++sched.queue_pushed;
+      sched.queue.push_back(g);
+    }
   }
-  (urgent ? sched.urgent : sched.queue).append(list);
   publish_queue_size();
 }
 
@@ -118,49 +186,74 @@ G* take_global(P* p, uint32_t max) {
   return first;
 }
 
-G* take_global_if(bool (*wanted)(G* g, void* arg), void* arg) {
-  G* g = sched.urgent.take_if(wanted, arg);
-  if (g == nullptr) {
-    g = sched.queue.take_if(wanted, arg);
-    if (g != nullptr) sched.urgent_since_ns = 0;
-  }
+G* take_tied_if(bool (*wanted)(G* g, void* arg), void* arg) {
+  G* g = sched.tied_queue.take_if(wanted, arg);
+  if (g != nullptr) sched.urgent_since_ns = 0;
   publish_queue_size();
   return g;
 }
 
+namespace {
+
 // The kernel wakes a thread on the core where it was last, if that one and the waker's are both
 // busy. There it shares the core with another P's goroutine, while the waker's core, whose P it
 // got, becomes idle: about a millisecond, until the kernel moves one of them. So threads stay on
-// their cores if they can. Nobody waits long for that: it looks only at as many goroutines as there
-// are Ps, from the first that is tied on, and that one is passed over only as often; not at all if
-// it was put in front. The caller's own goroutine, if it was paused, is behind all others.
-G* take_tied_locked() {
-  const M* caller = current_m();
-  const int cpu = os::current_cpu();
+// their cores if they can. The first in the queue does not wait long for that: only as many
+// goroutines as there are Ps are looked at, and the first is passed over only as often; not at all
+// if it was put in front. The caller's own goroutine, if it was paused, is behind all others.
+G* choose_next_tied(const M* caller, int cpu) {
   const int most = sched.procs.load(relaxed);
   int looks = sched.passes_left > 0 ? most : 1;
-  G* first = nullptr;
-  G* chosen = nullptr;
-  for (G* g = sched.queue.front(); g != nullptr && looks > 0 && chosen == nullptr; g = g->link) {
-    if (g->tied()) {
-      if (first == nullptr) first = g;
-      const M* m = g->head->locked_m;
-      if (m->last_cpu == cpu && m != caller) chosen = g;
-    }
-    if (first != nullptr) --looks;
+  G* first = sched.tied_queue.front();
+  G* chosen = first;
+  for (G* g = first; g != nullptr && looks > 0; g = g->link, --looks) {
+    const M* m = g->head->locked_m;
+    if (m->last_cpu != cpu || m == caller) continue;
+    chosen = g;
+    break;
   }
-  if (chosen == nullptr) chosen = first;
-  if (chosen == nullptr) return nullptr;
   sched.passes_left = chosen == first ? most : sched.passes_left - 1;
-  return take_global_if([](G* g, void* chosen) { return g == chosen; }, chosen);
+  return chosen;
+}
+
+// If all took equal turns, of many goroutines that compute equally long none would end before the
+// last turn, and it would look as if none ever did (thread_gate.h). Of those that were paused on
+// this core, if there are some.
+G* choose_oldest_tied(const M* caller, int cpu) {
+  G* oldest = nullptr;
+  bool here = false;
+  for (G* g = sched.tied_queue.front(); g != nullptr; g = g->link) {
+    const M* m = g->head->locked_m;
+    if (m == caller || (here && m->last_cpu != cpu)) continue;
+    if (!here && m->last_cpu == cpu) {
+      here = true;
+      oldest = g;
+    } else if (oldest == nullptr || g->id < oldest->id) {
+      oldest = g;
+    }
+  }
+  return oldest;
+}
+
+}  // namespace
+
+G* take_tied_locked() {
+  if (sched.tied_queue.front() == nullptr) return nullptr;
+  const M* caller = current_m();
+  const int cpu = os::current_cpu();
+  G* chosen = nullptr;
+  if (crowded() && sched.passes_left > 0 && (++sched.turns & 1) != 0) {
+    chosen = choose_oldest_tied(caller, cpu);
+  }
+  if (chosen == nullptr) chosen = choose_next_tied(caller, cpu);
+  return take_tied_if([](G* g, void* chosen) { return g == chosen; }, chosen);
 }
 
 G* next_global_locked() { return next_queue().front(); }
 
 void drain_local_locked(P* p) {
   bool inherits;
-  while (G* g = take_local(p, inherits)) sched.queue.push_back(g);
-  publish_queue_size();
+  while (G* g = take_local(p, inherits)) put_global_locked(g);
 }
 
 }  // namespace gofer::internal

@@ -12,6 +12,7 @@
 #include "os/thread.h"
 #include "runtime/current.h"
 #include "runtime/queues.h"
+#include "runtime/thread_gate.h"
 #include "support/one_core.h"
 
 namespace gofer::internal {
@@ -30,12 +31,16 @@ class Queues : public testing::Test {
   }
 
   void TearDown() override {
-    while (sched.queue.pop_front() != nullptr) {
-    }
-    while (sched.urgent.pop_front() != nullptr) {
+    for (GQueue* queue : {&sched.queue, &sched.urgent, &sched.untried, &sched.tied_queue}) {
+      while (queue->pop_front() != nullptr) {
+      }
     }
     sched.queue_size.store(0);
     sched.urgent_size.store(0);
+    sched.untried_size.store(0);
+    sched.tied.store(0);
+    sched.turns = 0;
+    sched.untrieds_turn = false;
     sched.urgent_since_ns = 0;
     sched.procs.store(0);
     sched.gm = false;
@@ -75,6 +80,7 @@ class Queues : public testing::Test {
   std::vector<size_t> drain_global() {
     std::vector<size_t> ids;
     while (G* next = sched.queue.pop_front()) ids.push_back(next->id);
+    while (G* next = sched.tied_queue.pop_front()) ids.push_back(next->id);
     sched.queue_size.store(0);
     return ids;
   }
@@ -255,16 +261,33 @@ TEST_F(Queues, OthersGetATurnAfterSomeTimeOfUrgentOnes) {
   EXPECT_EQ(take(1), g(11));
 }
 
-// A paused goroutine is taken out of the middle by who passes a P on to its thread. That was its
-// turn: else all that pass a P on would go on like that, and no urgent one would ever run.
-TEST_F(Queues, ATurnIsOverHoweverItWasTaken) {
-  fill_global(3);
+TEST_F(Queues, AmongUrgentOnesTheShortGoFirst) {
+  StackHead head;
+  head.short_runs = enough_short_runs;
   put_urgent(g(10));
+  g(11)->head = &head;
+  put_urgent(g(11));
+  EXPECT_EQ(take(1), g(11));
+  EXPECT_EQ(take(1), g(10));
+}
+
+TEST_F(Queues, OthersGetTheirTurnsAfterSomeTimeOfShortUrgentOnes) {
+  StackHead heads[4];
+  fill_global(2);
+  for (size_t i = 0; i < 4; ++i) {
+    heads[i].short_runs = most_short_runs;
+    g(20 + i)->head = &heads[i];
+    put_urgent(g(20 + i));
+  }
+  put_urgent(g(10));
+  put_urgent(g(11));
   urgent_for_long();
-  LockGuard guard(sched.lock);
-  EXPECT_EQ(next_global_locked(), g(0));
-  EXPECT_EQ(take_global_if([](G* g, void*) { return g->id == 2; }, nullptr), g(2));
-  EXPECT_EQ(next_global_locked(), g(10));
+  EXPECT_EQ(take(1), g(0));
+  urgent_for_long();
+  EXPECT_EQ(take(1), g(10)) << "the untried and the ordinary ones by turns";
+  urgent_for_long();
+  EXPECT_EQ(take(1), g(1));
+  EXPECT_EQ(take(1), g(20));
 }
 
 // Goroutines whose threads are paused, each on some core; the test is on `here`.
@@ -296,11 +319,16 @@ class Tied : public Queues {
     paused.m.last_cpu = cpu;
     return g;
   }
+  void put(G* g, bool front) {
+    LockGuard guard(sched.lock);
+    put_tied_locked(g, front);
+  }
   G* put_paused_on(int cpu) {
     G* g = pause_on(cpu);
-    put_global(g);
+    put(g, false);
     return g;
   }
+  void crowd() { sched.tied.store(sched.tied_room.load()); }
 
   G* take_tied() {
     LockGuard guard(sched.lock);
@@ -372,8 +400,76 @@ TEST_F(Tied, TheFirstIsPassedOverSoOftenAndNoMore) {
 TEST_F(Tied, WhoWasPutInFrontIsNotPassedOver) {
   put_paused_on(here());
   G* a = pause_on(elsewhere());
-  put_global_front(a);
+  put(a, true);
   EXPECT_EQ(take_tied(), a);
+}
+
+TEST_F(Tied, TheyComeInTurnWithTheOthers) {
+  put_global(g(50));
+  G* a = put_paused_on(elsewhere());
+  put_global(g(51));
+  EXPECT_EQ(take(1), g(50));
+  EXPECT_EQ(take(1), a);
+  EXPECT_EQ(take(1), g(51));
+}
+
+// A paused goroutine may be taken by an M that passes a P straight on to its thread. That was its
+// turn: else all that pass a P on would go on like that, and no urgent one would ever run.
+TEST_F(Tied, ATurnIsOverHoweverItWasTaken) {
+  G* a = put_paused_on(elsewhere());
+  G* b = put_paused_on(elsewhere());
+  put_urgent(g(10));
+  urgent_for_long();
+  LockGuard guard(sched.lock);
+  EXPECT_EQ(next_global_locked(), a);
+  EXPECT_EQ(take_tied_if([](G* g, void* b) { return g == b; }, b), b);
+  EXPECT_EQ(next_global_locked(), g(10));
+}
+
+TEST_F(Tied, WhileTheyCrowdTheQueueGivesFreshOnes) {
+  G* a = put_paused_on(elsewhere());
+  put_global(g(50));
+  crowd();
+  EXPECT_EQ(take(1), g(50));
+  EXPECT_EQ(take(1), a) << "there is nobody else";
+}
+
+TEST_F(Tied, WhileTheyCrowdAndOthersAreUrgentTheirTurnIsNotAFreshOnes) {
+  G* a = put_paused_on(elsewhere());
+  put_global(g(50));
+  put_urgent(g(10));
+  crowd();
+  urgent_for_long();
+  EXPECT_EQ(take(1), a);
+  EXPECT_EQ(take(1), g(10));
+}
+
+TEST_F(Tied, WhileTheyCrowdEveryOtherTurnIsTheOldestsOne) {
+  G* a = put_paused_on(elsewhere());
+  G* b = put_paused_on(elsewhere());
+  G* c = put_paused_on(elsewhere());
+  G* d = put_paused_on(elsewhere());
+  c->id = 0;
+  d->id = 1;
+  a->id = 2;
+  b->id = 3;
+  crowd();
+  EXPECT_EQ(take_tied(), c) << "the oldest";
+  EXPECT_EQ(take_tied(), a) << "the first";
+  EXPECT_EQ(take_tied(), d);
+  EXPECT_EQ(take_tied(), b);
+  for (size_t i = 0; i < 4; ++i) g(i)->id = i;
+}
+
+TEST_F(Tied, WhileTheyCrowdUntriedOnesWaitForAPlace) {
+  G* a = put_paused_on(elsewhere());
+  put_urgent(g(10));
+  crowd();
+  EXPECT_TRUE(urgent_waits());
+  sched.tied.fetch_add(places_for_untried());
+  EXPECT_FALSE(urgent_waits());
+  LockGuard guard(sched.lock);
+  EXPECT_EQ(take_tied_locked(), a);
 }
 
 }  // namespace

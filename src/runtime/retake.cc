@@ -3,10 +3,11 @@
 #include "os/membarrier.h"
 #include "os/thread.h"
 #include "runtime/switch.h"
+#include "runtime/thread_gate.h"
 
 namespace gofer::internal {
 
-bool wait_tied(M* m, P* passed_on, bool front) {
+bool wait_tied(M* m, P* passed_on, Pass to, bool front) {
   G* g = m->curg;
   P* before = m->p;
   const bool locked = g->head->locked_m != nullptr;
@@ -22,14 +23,10 @@ bool wait_tied(M* m, P* passed_on, bool front) {
   m->p_word = 0;
   g->head->m.store(nullptr, relaxed);
   set_status(g, GStatus::running, GStatus::runnable);
-  if (front) {
-    put_global_front_locked(g);
-  } else {
-    put_global_locked(g);
-  }
+  put_tied_locked(g, front);
   if (passed_on != nullptr) {
     disown_p(passed_on);
-    pass_on_locked(passed_on);
+    pass_on_locked(passed_on, to);
   } else {
     sched.lock.unlock();
   }
@@ -43,7 +40,7 @@ bool wait_tied(M* m, P* passed_on, bool front) {
   if (!given) {
     if (released) {
       set_running(m, g);
-      note_lost(m, -1);
+      note_lost(m, -1, call_crowd);
     }
     m->p = before;  // for enter(), which will find that it is not ours
     m->in_doubt.store(1, relaxed);
@@ -61,8 +58,7 @@ bool wait_tied(M* m, P* passed_on, bool front) {
 
 bool release_paused() {
   LockGuard guard(sched.lock);
-  G* g = take_global_if(
-      [](G* g, void*) { return g->locked() && g->head->locked_m->paused.load(relaxed); }, nullptr);
+  G* g = take_tied_if([](G* g, void*) { return g->head->locked_m->paused.load(relaxed); }, nullptr);
   if (g == nullptr) return false;
   M* m = g->head->locked_m;
   --sched.idle_locked_ms;
@@ -106,7 +102,7 @@ void enter_at_exit(M* m) {
     const int procs = sched.procs.load(relaxed);
     for (int i = 0; i < procs; ++i) {
       P* p = sched.all_ps[i].load(relaxed);
-      if (!take_p(p)) continue;
+      if (!take_p(p, PWord(p->word.load(acquire)))) continue;
       acquire_p(m, p);
       return;
     }
@@ -125,7 +121,7 @@ bool get_p(M* m) {
     return true;
   }
   forget_lost(m);
-  return wait_tied(m, nullptr, false);
+  return wait_tied(m, nullptr, Pass::in_turn, false);
 }
 
 void enter_slow(M* m) {
@@ -134,28 +130,32 @@ void enter_slow(M* m) {
   if (!get_p(m)) enter_at_exit(m);
 }
 
-void note_lost(M* m, int64_t cpu_ns) {
+void note_lost(M* m, int64_t cpu_ns, uint32_t crowd) {
   m->lost_cpu_ns.store(cpu_ns, relaxed);
-  if (!m->lost_p.exchange(true, acq_rel)) sched.lost_ms.fetch_add(1, relaxed);
+  uint32_t none = no_crowd;
+  if (!m->lost_in.compare_exchange_strong(none, crowd, acq_rel)) return;
+  join_crowd(crowd);
+  sched.lost_ms.fetch_add(1, relaxed);
 }
 
 void forget_lost(M* m) {
-  if (m->lost_p.load(relaxed) && m->lost_p.exchange(false, acq_rel)) {
-    sched.lost_ms.fetch_sub(1, relaxed);
-  }
+  if (m->lost_in.load(relaxed) == no_crowd) return;
+  const uint32_t crowd = m->lost_in.exchange(no_crowd, acq_rel);
+  if (crowd == no_crowd) return;
+  leave_crowd(crowd);
+  sched.lost_ms.fetch_sub(1, relaxed);
 }
 
-PWord begin_take(P* p) {
-  uint64_t word = p->word.load(acquire);
-  const PWord w(word);
-  if (w.state() != PWordState::running) return PWord();
-  M* owner = sched.m_table[w.owner()].load(acquire);
+PWord begin_take(P* p, PWord judged) {
+  if (judged.state() != PWordState::running) return PWord();
+  M* owner = sched.m_table[judged.owner()].load(acquire);
   if (owner->in_runtime.load(relaxed) != 0) return PWord();
-  if (!p->word.compare_exchange_strong(word, w.with(PWordState::retaking).bits(), acq_rel)) {
+  uint64_t word = judged.bits();
+  if (!p->word.compare_exchange_strong(word, judged.with(PWordState::retaking).bits(), acq_rel)) {
     return PWord();
   }
   owner->in_doubt.store(1, release);
-  return w;
+  return judged;
 }
 
 bool finish_take(P* p, PWord w, bool fenced) {
@@ -168,16 +168,16 @@ bool finish_take(P* p, PWord w, bool fenced) {
   return false;
 }
 
-bool take_p(P* p) {
+bool take_p(P* p, PWord judged) {
   if (!sched.has_membarrier) return false;
   LockGuard guard(sched.taking);
-  const PWord w = begin_take(p);
+  const PWord w = begin_take(p, judged);
   if (w == PWord()) return false;
   return finish_take(p, w, os::membarrier());
 }
 
 bool retake(P* p) {
-  if (!take_p(p)) return false;
+  if (!take_p(p, PWord(p->word.load(acquire)))) return false;
   hand_off(p);
   return true;
 }

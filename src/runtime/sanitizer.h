@@ -84,6 +84,13 @@ inline void sanitizer_add_root(const void* p, size_t size) { __lsan_register_roo
 inline void sanitizer_remove_root(const void* p, size_t size) {
   __lsan_unregister_root_region(p, size);
 }
+// What f allocates is never a leak.
+template <class F>
+inline void sanitizer_allow_leak(F f) {
+  __lsan_disable();
+  f();
+  __lsan_enable();
+}
 
 #elif defined(GOFER_TSAN)
 
@@ -109,6 +116,10 @@ inline void sanitizer_after_switch(SanitizerFiber&, SanitizerFiber*) {}
 inline void sanitizer_forget_stack(const void*, size_t) {}
 inline void sanitizer_add_root(const void*, size_t) {}
 inline void sanitizer_remove_root(const void*, size_t) {}
+template <class F>
+inline void sanitizer_allow_leak(F f) {
+  f();
+}
 
 #else
 
@@ -122,6 +133,10 @@ inline void sanitizer_after_switch(SanitizerFiber&, SanitizerFiber*) {}
 inline void sanitizer_forget_stack(const void*, size_t) {}
 inline void sanitizer_add_root(const void*, size_t) {}
 inline void sanitizer_remove_root(const void*, size_t) {}
+template <class F>
+inline void sanitizer_allow_leak(F f) {
+  f();
+}
 
 #endif
 

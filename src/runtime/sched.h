@@ -1,6 +1,7 @@
 // The scheduler's global state and the functions by which its parts call each other.
 //
-//   start.cc          the runtime's start, exit and fork
+//   start.cc          the runtime's start, and fork
+//   exit.cc           the end of the process by exit()
 //   spawn.cc          `go`: from a callable to a runnable goroutine
 //   queues.cc         local and global run queue
 //   switch.cc         from goroutine to goroutine: yield, park, ready, the end of one
@@ -30,6 +31,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "os/thread.h"
 #include "runtime/atomic.h"
 #include "runtime/current.h"
 #include "runtime/debug_env.h"
@@ -109,16 +111,29 @@ class GQueue {
   size_t count_ = 0;
 };
 
+/// To whom a P goes from a goroutine that keeps its thread.
+enum class Pass : uint8_t {
+  in_turn,    // to the next one in the queues
+  to_tied,    // to one that waits tied, if there is one
+  to_urgent,  // to one that was just woken; after it, if tied ones crowd, to those
+};
+
 struct Sched {
   Lock lock{LockRank::sched};
 
   // Under the lock; atomics may be read without it.
-  GQueue urgent;  // before the others: woken while every P was busy
+  GQueue urgent;   // before the others: woken while every P was busy
+  GQueue untried;  // the same, but nobody knows whether they are short (G::is_short)
   GQueue queue;
-  int64_t urgent_since_ns = 0;  // those in `queue` wait for the urgent; 0: they do not
+  GQueue tied_queue;            // those that wait on their own threads, in turn with `queue`
+  uint64_t queue_pushed = 0;    // goroutines ever put at the tail of `queue`
+  uint32_t turns = 0;           // of tied goroutines while they are crowded
+  int64_t urgent_since_ns = 0;  // others wait for the urgent; 0: they do not
+  bool untrieds_turn = false;   // not the ordinary ones', when those have waited for too long
   int passes_left = 0;          // how often the first that is tied may be passed over
   atomic<uint32_t> urgent_size{0};
-  atomic<uint32_t> queue_size{0};  // of both
+  atomic<uint32_t> untried_size{0};
+  atomic<uint32_t> queue_size{0};  // of all four
   GQueue stack_waiters;            // goroutines that could not get a stack for their first run
   atomic<uint32_t> stack_waiter_count{0};
   P* idle_ps = nullptr;
@@ -132,9 +147,10 @@ struct Sched {
   atomic<M*> poller{nullptr};  // of the idle Ms the one that sleeps in the netpoller; set under the
                                // lock
   atomic<int> tied{0};         // runnable goroutines that wait for a P on their own thread
+  atomic<int> tied_room{48};   // as many as should wait so: thread_gate.h
   M* sleeper =
       nullptr;  // of the idle Ms the one that wakes for timers; there is one if any is idle
-  atomic<int> lost_ms{0};  // Ms with lost_p
+  atomic<int> lost_ms{0};  // Ms with lost_in
   int max_ms = 10000;
   uint32_t last_m_id = 0;                 // Ms that ever were; their records stay
   atomic<int64_t> no_thread_until_ns{0};  // after a failure to start one
@@ -146,8 +162,9 @@ struct Sched {
   atomic<uint32_t> need_spinning{0};
   atomic<int64_t> sleep_until_ns{no_timer};  // when the sleeper wakes
   atomic<bool> stopping{false};              // the world is to stop
-  atomic<bool> exiting{false};               // the process ends: nothing is scheduled any more
-  atomic<M*> exit_m{nullptr};                // whose goroutine runs the exit handlers, if one does
+  atomic<bool> exiting{false};               // a report is made: nothing is scheduled any more
+  atomic<M*> exit_m{nullptr};                // whose goroutine makes the report, if one does
+  atomic<int> exit_tid{0};                   // the thread that runs the exit handlers, if one does
   atomic<bool> forked{false};                // this is the child of a fork
   atomic<bool> started{false};
   bool gm = false;  // GOFER_DEBUG=model=gm: no local queues
@@ -186,13 +203,29 @@ extern Sched sched;
 // --- start.cc
 void start_runtime();
 [[noreturn]] void used_after_fork();
-/// The process ends, or makes a report and ends then: no goroutine is scheduled any more, none is
-/// paused, and those that compute go on like detached threads.
+/// For a report, with which the process ends: no goroutine is scheduled any more, none is paused,
+/// and those that compute go on like detached threads.
 void stop_scheduling();
 inline void ensure_started() {
   if (!sched.started.load(acquire)) [[unlikely]]
     start_runtime();
 }
+
+// --- exit.cc
+/// If the calling thread is the main thread or an M, and calls exit(), the runtime hears of it
+/// before the first exit handler runs.
+void watch_for_exit();
+/// Called by a thread_local destructor: the thread ends, or it has called exit().
+void note_end_of_thread();
+void install_exit_handlers();
+/// Whether the calling thread runs the exit handlers.
+inline bool is_exiting_thread() {
+  const int tid = sched.exit_tid.load(relaxed);
+  return tid != 0 && tid == os::thread_id();
+}
+/// The calling thread runs the exit handlers and waits for what can never happen: says so, and goes
+/// on with the handlers that are left.
+[[noreturn]] void exit_without_wait();
 
 // --- queues.cc; "locked" needs the scheduler's lock. queues.h has the rest.
 void put_global(G* g);
@@ -200,20 +233,27 @@ void put_global_locked(G* g);
 /// Before all that wait there, the urgent aside.
 void put_global_front(G* g);
 void put_global_front_locked(G* g);
-/// What the calling thread makes runnable from now on is urgent.
-void make_thread_urgent();
+/// What the calling thread makes runnable without a P is urgent, as long as this lives.
+class UrgentThread {
+ public:
+  UrgentThread();
+  ~UrgentThread();
+  UrgentThread(const UrgentThread&) = delete;
+  UrgentThread& operator=(const UrgentThread&) = delete;
+};
 /// Needs the lock. A batch from the global queue: one is returned, the others go to p. max 0: a
 /// fair share.
 G* take_global(P* p, uint32_t max);
-/// Goroutines that wait become runnable; urgent: before the others.
+/// Goroutines that wait become runnable; urgent: before the others. Empties the list.
 void put_global_locked(GQueue& list, bool urgent);
 /// Goroutines in the global queue, and the first of them. Need the lock.
 size_t global_count_locked();
 G* next_global_locked();
-/// Needs the lock. The first goroutine in the global queue of which `wanted` is true.
-G* take_global_if(bool (*wanted)(G* g, void* arg), void* arg);
-/// Needs the lock. One that waits tied in the global queue: the first, or one close behind it whose
-/// thread was paused on the core of the caller, who is about to sleep.
+/// Needs the lock. g waits for a P on its own thread; front: before all that wait there.
+void put_tied_locked(G* g, bool front);
+/// Needs the lock. The first goroutine that waits so and of which `wanted` is true.
+G* take_tied_if(bool (*wanted)(G* g, void* arg), void* arg);
+/// Needs the lock. The next of those that wait tied; nullptr: there is none.
 G* take_tied_locked();
 /// Everything p has goes to the global queue.
 void drain_local_locked(P* p);
@@ -280,14 +320,14 @@ inline void wake_p() {
 void start_m(P* p, bool spinning);
 /// Starts the thread of m. On the template thread.
 void begin_m(M* m);
-/// There shall be n idle Ms, soon; fresh: goroutines wait that are not tied to a thread, so without
-/// any the program exceeds its limit of threads. Returns whether there is anybody now to whom a P
-/// could be given: an idle M, or one that waits for it tied.
-bool want_idle_ms(int n, bool fresh);
+/// Requests threads until n Ms are idle. Returns whether a P could be given to somebody now: an
+/// idle M, or one that waits for it tied. fresh: goroutines wait that are not tied to a thread, so
+/// if there is none for them the program may exceed its limit of threads.
+bool want_idle_ms(int n, bool fresh = false);
 /// The M gives up its P for good.
 void end_m(M* m);
 /// For a P whose M cannot use it now.
-void hand_off(P* p);
+void hand_off(P* p, Pass to = Pass::in_turn);
 void acquire_p(M* m, P* p);
 P* release_p(M* m);
 /// Nobody holds p any more.
@@ -305,10 +345,10 @@ void put_unused_p(P* p);
 bool wait_for_p(M* m);
 /// Hands the P of m, which is about to leave the runtime without one, to another M.
 void give_up_p(M* m);
-/// Needs the lock, releases it. p goes to who is next in the queues, of which at least one has
-/// somebody, and for which there is an M (can_pass_on_locked).
-void pass_on_locked(P* p);
-bool can_pass_on_locked(P* p);
+/// Needs the lock, releases it. p goes to the next goroutine in the queues, of which at least one
+/// is not empty, and for which there is an M (can_pass_on_locked).
+void pass_on_locked(P* p, Pass to);
+bool can_pass_on_locked(P* p, Pass to);
 void stop_locked_m(M* m);
 /// Needs the lock, releases it if it returns true: p goes to a goroutine that waits tied for one.
 bool start_tied_locked(P* p);
@@ -348,24 +388,25 @@ bool should_watch_locked();
 P* take_idle_p_with_work_locked();
 
 // --- retake.cc
-/// The first half of taking p from the M that holds it: PWord() when there is nothing to take. A
-/// membarrier has to follow before the second half; that is true if p is the caller's.
-PWord begin_take(P* p);
+/// The first half of taking p from the M that holds it by exactly the word that the caller has
+/// judged: the owner may have been another one a moment later. PWord() when there is nothing to
+/// take. A membarrier has to follow before the second half; that is true if p is the caller's.
+PWord begin_take(P* p, PWord judged);
 bool finish_take(P* p, PWord word, bool fenced);
 /// Both halves.
-bool take_p(P* p);
-/// take_p, and another M gets it.
+bool take_p(P* p, PWord judged);
+/// take_p from the present holder, and another M gets it.
 bool retake(P* p);
-/// m is about to lose its P without noticing, or has: sysmon pauses it if it computes on. Its
-/// processor time then, or -1.
-void note_lost(M* m, int64_t cpu_ns);
+/// m is about to lose its P without noticing, or has, and sleeps in a crowd (thread_gate.h): sysmon
+/// pauses it if it computes on. Its processor time then, or -1.
+void note_lost(M* m, int64_t cpu_ns, uint32_t crowd);
 void forget_lost(M* m);
 /// The P belongs to m by its word, whatever takers do meanwhile. Inside.
 bool keep_p(M* m);
-/// The goroutine of m waits for a P in the global queue, tied to its thread. Needs the lock,
-/// releases it. `passed_on`: the P it has had until now goes to another M, or nullptr. False: the
-/// process ends or the paused are released, and m goes on without a P.
-bool wait_tied(M* m, P* passed_on, bool front);
+/// The goroutine of m waits for a P in the global queue, tied to its thread; front: before all that
+/// wait so. Needs the lock, releases it. `passed_on`: the P it has had until now goes to another M,
+/// or nullptr. False: the process ends or the paused are released, and m goes on without a P.
+bool wait_tied(M* m, P* passed_on, Pass to, bool front);
 /// Some paused thread goes on without a P, as one that has lost it. False: there is none.
 bool release_paused();
 /// m keeps its P, or gets another one, waiting if need be. False: as above. Inside.
@@ -381,7 +422,8 @@ void start_the_world(M* m);
 int resize_ps(int n);
 
 // --- deadlock.cc
-/// Reports and ends the process if it is certain that no goroutine can ever run again.
+/// If it is certain that no goroutine can ever run again: reports and ends the process; in the
+/// thread that runs the exit handlers, goes on with them.
 void check_deadlock();
 inline constexpr int64_t first_deadlock_look_ns = 10'000'000;
 inline constexpr int64_t last_deadlock_look_ns = 10'000'000'000;

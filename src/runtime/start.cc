@@ -1,8 +1,7 @@
-// The runtime's start, on first use, and its ends: exit and fork.
+// The runtime's start, on first use, and fork.
 //
-// Ends. When the process exits, nothing is scheduled any more; goroutines that compute go on like
-// detached threads. In the child of a fork there is one thread and whatever state the others left:
-// the runtime must not be used there, and the first entry says so.
+// In the child of a fork there is one thread and whatever state the others left: the runtime must
+// not be used there, and the first entry says so.
 #include <pthread.h>
 
 #include <cstdlib>
@@ -48,6 +47,7 @@ const char* variable(const char* name) {
 void on_fork_child() {
   sched.forked.store(true, relaxed);
   sched.started.store(false, relaxed);
+  forget_report();
   if (M* m = current_m(); m != nullptr) {
     m->p_word = ~uint64_t{0};
     m->in_doubt.store(1, relaxed);
@@ -119,7 +119,7 @@ void prepare() {
   install_terminate_report();
   install_overflow_report();
   sched.has_signal = !async_preempt_off && !tsan_enabled && install_preemption();
-  std::atexit(stop_scheduling);
+  install_exit_handlers();
   pthread_atfork(nullptr, nullptr, on_fork_child);
   prepared = true;
 }
@@ -131,6 +131,7 @@ void start_runtime() {
   static constinit Lock starting{LockRank::world};
   LockGuard guard(starting);
   if (sched.started.load(relaxed)) return;
+  watch_for_exit();
   prepare();
   if (const int error = start_own_threads(); error != 0) {
     throw std::system_error(error, std::generic_category(), "gofer: cannot start a thread");

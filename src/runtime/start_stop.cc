@@ -17,6 +17,7 @@
 #include "runtime/sched.h"
 #include "runtime/signal_stack.h"
 #include "runtime/template_thread.h"
+#include "runtime/thread_gate.h"
 
 namespace gofer::internal {
 namespace {
@@ -50,6 +51,14 @@ void free_m_locked(M* m) {
   // With this M gone the others may be stuck, and the last of them to sleep did not know: one is
   // woken without a P, to watch for a deadlock.
   if (sched.idle_ms != nullptr && should_watch_locked()) wake_m(sched.idle_ms);
+}
+
+// Goroutines that keep their threads without a P did not ask for that. They go on in time, and then
+// their threads are there for others. But if most threads are what the program has asked for, in
+// calls that it announced or bound to goroutines, it exceeds its limit.
+bool wait_at_limit_locked() {
+  return sched.ms >= sched.max_ms &&
+         2 * (sched.tied.load(relaxed) + sched.lost_ms.load(relaxed)) >= sched.ms;
 }
 
 void check_thread_limit_locked() {
@@ -103,6 +112,12 @@ void thread_failed(M* m, int error) {
   }
 }
 
+// While tied ones crowd, an M gets p to serve fresh goroutines; or a single one that was woken, and
+// then the tied ones again, because among those in p's ring may be many that compute.
+void set_budget(P* p, Pass to) {
+  if (crowded()) p->budget = to == Pass::to_urgent ? 1 : switches_per_look;
+}
+
 bool hopeless_locked() {
   const int64_t until = sched.no_thread_until_ns.load(relaxed);
   return until != 0 && os::now_ns() < until;
@@ -112,6 +127,7 @@ void* m_main(void* arg) {
   M* m = static_cast<M*>(arg);
   gofer_current_m = m;
   os::name_thread("gofer-m");
+  watch_for_exit();
   m->tid = os::thread_id();
   pthread_sigmask(SIG_SETMASK, &sched.signal_mask, nullptr);
   os::sleep_exactly();
@@ -234,6 +250,28 @@ void wake_p_slow() {
   start_m(p, true);
 }
 
+namespace {
+
+// A thread that is being started as a reserve runs p when it comes. Else a world that is stopped
+// and started in quick succession, which takes the Ps of unborn threads back, would ask for new
+// ones each time.
+bool take_coming_m_locked(P* p, bool spinning) {
+  if (sched.reserve_coming == 0) return false;
+  for (uint32_t id = 1; id <= PWord::max_owner; ++id) {
+    M* m = sched.m_table[id].load(acquire);
+    if (m == nullptr) return false;
+    if (m->birth != Birth::as_reserve) continue;
+    m->birth = Birth::with_p;
+    --sched.reserve_coming;
+    ++sched.unborn_ps;
+    give_p(m, p, spinning);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 void start_m(P* p, bool spinning) {
   M* m = take_idle_m_locked();
   if (m != nullptr) {
@@ -242,11 +280,15 @@ void start_m(P* p, bool spinning) {
     wake_m(m);
     return;
   }
-  if (sched.tied.load(relaxed) != 0 && start_tied_locked(p)) {
+  if (start_tied_locked(p)) {
     if (spinning) sched.spinning_ms.fetch_sub(1, seq_cst);
     return;
   }
-  if (!hopeless_locked()) {
+  if (take_coming_m_locked(p, spinning)) {
+    sched.lock.unlock();
+    return;
+  }
+  if (!hopeless_locked() && !wait_at_limit_locked()) {
     check_thread_limit_locked();
     m = new_m_locked();
   }
@@ -280,7 +322,8 @@ bool want_idle_ms(int n, bool fresh) {
     LockGuard guard(sched.lock);
     somebody = sched.idle_m_count != 0 || sched.tied.load(relaxed) != 0;
     // With all threads tied to goroutines, nobody could run those that have none.
-    if (sched.idle_m_count + sched.reserve_coming == 0 && sched.ms >= sched.max_ms && fresh) {
+    if (fresh && sched.idle_m_count + sched.reserve_coming == 0 && sched.ms >= sched.max_ms &&
+        !wait_at_limit_locked()) {
       limit = sched.max_ms;
     }
     while (sched.idle_m_count + sched.reserve_coming < n && sched.ms < sched.max_ms &&
@@ -317,9 +360,10 @@ int start_first_m() {
   return error;
 }
 
-void hand_off(P* p) {
+void hand_off(P* p, Pass to) {
   sched.lock.lock();
   const bool stopping = sched.stopping.load(relaxed);
+  if (!stopping && to == Pass::to_tied && start_tied_locked(p)) return;
   if (!stopping && (!p->queue.empty() || global_count_locked() != 0)) {
     start_m(p, false);
     return;
@@ -388,22 +432,26 @@ bool wait_for_p(M* m) {
   return true;
 }
 
-bool can_pass_on_locked(P* p) {
+bool can_pass_on_locked(P* p, Pass to) {
   if (sched.stopping.load(relaxed)) return false;
+  if (to == Pass::to_tied) return sched.tied_queue.front() != nullptr;
   G* next = next_global_locked();
   if (next == nullptr && p->queue.empty()) return false;
-  return sched.idle_ms != nullptr || sched.tied.load(relaxed) != 0;
+  return sched.idle_ms != nullptr || sched.tied_queue.front() != nullptr;
 }
 
-void pass_on_locked(P* p) {
+void pass_on_locked(P* p, Pass to) {
+  if (to == Pass::to_tied && start_tied_locked(p)) return;
+  set_budget(p, to);
   G* next = next_global_locked();
-  const bool globally = next != nullptr && (p->queue.empty() || sched.urgent.front() != nullptr);
+  const bool globally = next != nullptr && (p->queue.empty() || urgent_waits());
   // Straight to its own thread, without another that would only find that out.
-  if (globally && next->tied() && start_tied_locked(p)) return;
+  if (globally && next == sched.tied_queue.front() && start_tied_locked(p)) return;
   start_m(p, false);
 }
 
 void stop_locked_m(M* m) {
+  announce_timer(m);
   if (m->p != nullptr) hand_off(release_p(m));
   while (!wait_for_p(m)) os::sleep_for_ever();
 }
@@ -422,14 +470,10 @@ void start_locked_m(M* m, G* g) {
 
 bool start_tied_locked(P* p) {
   G* g = take_tied_locked();
-  if (g == nullptr) {
-    drain_local_locked(p);
-    g = take_tied_locked();
-  }
-  if (g == nullptr) return false;  // it is in the queue of another P, which runs
+  if (g == nullptr) return false;
   M* owner = g->head->locked_m;
   --sched.idle_locked_ms;
-  bump(sched.tied, -1);
+  if (g->head->tied) bump(sched.tied, -1);
   disown_p(p);
   give_p(owner, p, false);
   sched.lock.unlock();

@@ -18,12 +18,14 @@
 #include "runtime/sanitizer.h"
 #include "runtime/sched.h"
 #include "support/procs.h"
+#include "support/unpaused.h"
 #include "support/wait_until.h"
 
 namespace gofer::internal {
 namespace {
 
 using test::Procs;
+using test::unpaused;
 using test::wait_until;
 
 // Before the runtime reads it.
@@ -155,29 +157,29 @@ TEST(LockOsThread, ParkedOwnerLeavesItsProcessorToOthers) {
   int owner = 0;
   int owner_later = 1;
   std::set<int> others;
-  run([&] {
+  run(unpaused([&] {
     wait_group gate;
     wait_group done;
     bool locked = false;
     gate.add(1);
-    done.go([&] {
+    done.go(unpaused([&] {
       lock_os_thread();
       owner = os::thread_id();
       locked = true;
       gate.wait();
       owner_later = os::thread_id();
       unlock_os_thread();
-    });
+    }));
     while (!locked) yield();
     wait_group ran;
     for (int i = 0; i < 10; ++i) {
-      ran.go([&] { others.insert(os::thread_id()); });
+      ran.go(unpaused([&] { others.insert(os::thread_id()); }));
       yield();
     }
     ran.wait();  // a yield may come back before they have run
     gate.done();
     done.wait();
-  });
+  }));
   EXPECT_EQ(owner, owner_later);
   EXPECT_EQ(others.count(owner), 0u);
   EXPECT_FALSE(others.empty());

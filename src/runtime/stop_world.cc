@@ -14,6 +14,7 @@
 #include "os/memory.h"
 #include "runtime/panic.h"
 #include "runtime/sched.h"
+#include "runtime/thread_gate.h"
 
 namespace gofer::internal {
 namespace {
@@ -37,7 +38,8 @@ void take_running_ps() {
   bool any = false;
   LockGuard taking(sched.taking);
   for (int i = 0; i < procs; ++i) {
-    words[i] = begin_take(sched.all_ps[i].load(relaxed));
+    P* p = sched.all_ps[i].load(relaxed);
+    words[i] = begin_take(p, PWord(p->word.load(acquire)));
     any = any || words[i] != PWord();
   }
   if (!any) return;
@@ -69,7 +71,8 @@ void not_given_back(P* p) {
   M* m = p->taken_from;
   p->taken_from = nullptr;
   if (m == nullptr || m->p != p) return;
-  if (p->word.load(relaxed) == PWord(m->p_word).with(PWordState::lost).bits()) note_lost(m, -1);
+  if (p->word.load(relaxed) != PWord(m->p_word).with(PWordState::lost).bits()) return;
+  note_lost(m, -1, call_crowd);
 }
 
 P* new_p(int id) {

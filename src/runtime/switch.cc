@@ -58,7 +58,9 @@ void commit_yield(M* m, G* g) {
 
 void commit_park(M* m, G* g) {
   auto unlock = m->unlock;
-  g->head->m.store(nullptr, relaxed);
+  StackHead* head = g->head;
+  head->m.store(nullptr, relaxed);
+  if (head->short_runs != most_short_runs) ++head->short_runs;
   set_status(g, GStatus::running, GStatus::waiting);
   if (unlock(g, m->unlock_arg)) return;  // g may run elsewhere by now
   set_status(g, GStatus::waiting, GStatus::runnable);

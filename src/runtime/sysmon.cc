@@ -4,8 +4,8 @@
 //     is taken from it (retake.cc), without a signal, and another M goes on. If the M comes back
 //     and computes without a P, it is paused until it gets one.
 //   - A goroutine that has run for 10 ms while others wait is preempted (preempt.cc); after 3 ms,
-//     if among those that wait is one that was not paused itself: goroutines that compute for long
-//     take turns in long slices, and short ones do not wait for them.
+//     if among those that wait is one that was not paused itself and may begin: goroutines that
+//     compute for long take turns in long slices, and short ones do not wait for them.
 //   - When a timer is due and every P is busy, sysmon runs the timer itself, and preempts the
 //     goroutine that has run longest, if that is 1 ms at least. What was woken runs first.
 //   - When nobody asks the netpoller, because every P runs one goroutine for long, sysmon does,
@@ -20,8 +20,13 @@
 // waits it looks every 1 to 4 ms, and from 20 us on after it has found a blocked thread, because
 // where one blocks, others do.
 //
+// Every pause and every P taken from a sleeping thread may cost a thread: thread_gate.h has the
+// rules for how many there may be, and sysmon asks it each time.
+//
 // sysmon takes no lock of libc and none that is held outside of the runtime: it must go on whoever
 // is paused.
+#include <utility>
+
 #include "os/thread.h"
 #include "os/thread_state.h"
 #include "runtime/netpoll.h"
@@ -29,6 +34,7 @@
 #include "runtime/scavenge.h"
 #include "runtime/schedtrace.h"
 #include "runtime/switch.h"
+#include "runtime/thread_gate.h"
 
 namespace gofer::internal {
 namespace {
@@ -39,6 +45,9 @@ constexpr int64_t slice_ns = 10 * ms;
 constexpr int64_t short_slice_ns = 3 * ms;   // while somebody waits who has not been paused himself
 constexpr int64_t wake_preempt_ns = 1 * ms;  // who has had less is not interrupted for a timer
 constexpr int64_t quickest_ns = 20 * us;
+constexpr int64_t futex_patience_ns = 100 * us;
+constexpr uint32_t long_queue = 64;
+constexpr int64_t fresh_patience_ns = 100 * ms;
 constexpr int64_t pressed_ns = 1 * ms;  // between two looks while work waits
 constexpr int64_t most_pressed_ns = 4 * ms;
 constexpr int64_t slowest_ns = 10 * ms;
@@ -62,14 +71,18 @@ struct Watched {
   int64_t cpu_at_ns = 0;   // ...this time; 0: not read yet
   int64_t asked_ns = 0;    // the last preemption asked for
   int64_t inside_ns = 0;   // since when each look has found it inside the runtime
+  int64_t vain_ns = 0;     // processor time in a first slice that is not over yet
   bool was_paused = false;
+  bool asleep = false;   // and keeps its P
+  int64_t futex_ns = 0;  // since when each look has found it asleep at a futex, without progress
 };
 
 constinit Note told;
 Watched watched[max_procs];
-uint64_t polls_seen = 0;  // visits to the netpoller until the last round...
-int64_t polled_ns = 0;    // ...and when the last one was seen
-uint32_t next_lost = 1;   // the M to begin with when those without a P are looked at
+uint64_t polls_seen = 0;      // visits to the netpoller until the last round...
+int64_t polled_ns = 0;        // ...and when the last one was seen
+int64_t fresh_ns[max_procs];  // when each P was last seen with a goroutine that was not tied
+uint32_t next_lost = 1;       // the M to begin with when those without a P are looked at
 
 bool queue_waits(P* p) { return p->queue.size() != 0 || p->queue.has_next(); }
 
@@ -110,6 +123,7 @@ bool looks_asleep(M* m, Watched& w, int64_t now, os::ThreadState& state) {
   const int64_t elapsed = now - w.cpu_at_ns;
   w.cpu_ns = cpu;
   w.cpu_at_ns = now;
+  if (first || used != 0) w.futex_ns = 0;
   if (!first && used * 4 > elapsed) return false;
   state = look_at_thread(m);
   if (state.doing == os::ThreadState::unknown) return !first && used == 0 && elapsed >= pressed_ns;
@@ -123,28 +137,28 @@ void favour_owner(uint64_t futex) {
   auto tid = static_cast<int>(os::peek(futex + 8));
   if (tid <= 0) return;
   LockGuard guard(sched.lock);
-  G* g = take_global_if(
-      [](G* g, void* tid) {
-        return g->tied() && g->head->locked_m->tid == *static_cast<int*>(tid);
-      },
-      &tid);
-  if (g != nullptr) put_global_front_locked(g);
+  G* g = take_tied_if(
+      [](G* g, void* tid) { return g->head->locked_m->tid == *static_cast<int*>(tid); }, &tid);
+  if (g != nullptr) put_tied_locked(g, true);
 }
 
-bool take_from_sleeping(P* p, M* m, PWord word, bool announced, const Watched& w) {
+// The thread of m sleeps with p, in a crowd (no_crowd: it has announced that, and may do there what
+// it likes).
+bool take_from_sleeping(P* p, M* m, PWord word, uint32_t crowd, const Watched& w, Pass to) {
   if (!sched.has_membarrier) {
+    m->surrenders_in.store(crowd, relaxed);
     request_preempt(m, p, word, Preempt::surrender);
     return false;  // not yet
   }
-  // Before it can notice. Who has announced that he blocks may do there what he likes.
-  if (!announced) note_lost(m, w.cpu_ns);
-  if (!take_p(p)) {
-    if (!announced) forget_lost(m);
+  if (crowd != no_crowd) note_lost(m, w.cpu_ns, crowd);  // before it can notice
+  if (!take_p(p, word)) {
+    if (crowd != no_crowd) forget_lost(m);
     return false;
   }
+  if (crowd == call_crowd && m->resumed.load(relaxed) != 0) note_unpaused(false);
   sched.retaken.fetch_add(1, relaxed);
-  hand_off(p);
-  want_idle_ms(idle_ms_wanted, false);
+  hand_off(p, to);
+  if (to != Pass::to_tied) want_idle_ms(idle_ms_wanted);
   return true;
 }
 
@@ -154,6 +168,7 @@ class Round {
       : now_(now), waiting_(count_waiting()), pressed_(waiting_ != 0 && no_idle_p()) {}
 
   void run() {
+    update_gate(now_);
     if (no_idle_p()) run_late_timers();
     if (pressed_) want_idle_ms(1, waiting_ > tied());  // it may well be needed in the next round
     const int procs = sched.procs.load(acquire);
@@ -216,7 +231,7 @@ class Round {
     if (ready.front() == nullptr) return;
     {
       LockGuard guard(sched.lock);
-      put_global_locked(ready, is_hogged);
+      put_global_locked(ready, is_hogged || tied() != 0 || waiting_ > long_queue);
     }
     wake_p();
     waiting_ = count_waiting();
@@ -233,6 +248,8 @@ class Round {
         w.since_ns = p->slice_start_ns.load(relaxed);
         w.resumed_ns = p->resumed_ns.load(relaxed);
         w.was_paused = true;
+      } else {
+        fresh_ns[p->id] = now_;
       }
     }
     M* m = owner_of(word);
@@ -241,8 +258,14 @@ class Round {
       return;
     }
     w.inside_ns = 0;
+    w.asleep = false;
     const bool waits = waiting_ != 0 || queue_waits(p);
-    const int64_t slice = fresh_work_waits(p) ? short_slice_ns : slice_ns;
+    if (!fresh_work_waits(p)) fresh_ns[p->id] = now_;
+    const bool fresh_may_begin = fresh_work_waits(p) && (may_pause() || fresh_overdue(p));
+    const bool next_may_begin = crowded() && p->queue.has_next() && may_pause(places_for_next());
+    const bool cut_short = fresh_may_begin || next_may_begin;
+    const int64_t slice =
+        cut_short && !deserves_long_slice(w.was_paused) ? short_slice_ns : slice_ns;
     const bool slice_over = now_ - w.since_ns >= slice;
     const uint32_t calls = p->syscalltick.load(relaxed);
     const bool same_call = !fresh && calls == w.calls;
@@ -250,16 +273,81 @@ class Round {
     if (!(waits || slice_over)) return;
     const bool announced = m->blocking_at.load(relaxed) == p->switches.load(relaxed) + 1;
     os::ThreadState state;
-    if ((announced && same_call) || looks_asleep(m, w, now_, state)) {
-      favour_owner(state.futex);
-      took_ |= take_from_sleeping(p, m, word, announced, w);
+    const int64_t cpu_before = w.cpu_at_ns != 0 ? w.cpu_ns : -1;
+    if (announced && same_call) {
+      took_ |= take_from_sleeping(p, m, word, no_crowd, w, Pass::in_turn);
       return;
     }
-    if (announced || !waits) return;
-    if (slice_over) {
-      preempt(p, m, word, w, Preempt::slice);
-    } else {
+    if (looks_asleep(m, w, now_, state)) {
+      w.asleep = true;
+      if (!announced && state.futex != 0) {
+        if (!waits_long(w)) return;
+        note_futex(now_);
+      }
+      look_at_sleeping(p, m, word, announced ? no_crowd : crowd_of(state.futex), state, w);
+      return;
+    }
+    if (cpu_before >= 0 && crowded()) {
+      w.vain_ns += w.cpu_ns - cpu_before;
+      if (w.was_paused) note_computed(std::exchange(w.vain_ns, 0));
+    }
+    if (!waits) return;
+    if (!slice_over) {
       look_again_at(w.since_ns + slice);
+    } else if (announced) {
+      p->preempt.store(true, relaxed);  // when the call returns
+    } else {
+      end_slice(p, m, word, w, fresh_may_begin, next_may_begin);
+    }
+  }
+
+  // Whatever else moves on and sets the clocks of the gate back, a fresh goroutine begins ten times
+  // a second.
+  bool fresh_overdue(P* p) {
+    const int64_t patience = fresh_patience_ns * sched.procs.load(relaxed);
+    return fresh_ns[p->id] != 0 && now_ - fresh_ns[p->id] >= patience && has_thread();
+  }
+
+  // Most locks are held for some microseconds: to give the P away at once costs more than to wait.
+  bool waits_long(Watched& w) {
+    if (w.futex_ns == 0) w.futex_ns = now_;
+    if (now_ - w.futex_ns >= futex_patience_ns) return true;
+    look_again_at(w.futex_ns + futex_patience_ns);
+    return false;
+  }
+
+  void look_at_sleeping(P* p, M* m, PWord word, uint32_t crowd, const os::ThreadState& state,
+                        Watched& w) {
+    favour_owner(state.futex);
+    Pass to = Pass::in_turn;
+    if (crowd != no_crowd) {
+      const int extra = urgent_waits() ? places_for_untried() : 0;
+      if (fresh_work_waits(p) && fresh_overdue(p)) {
+        fresh_ns[p->id] = now_;
+      } else if (tied() != 0 && (crowd != call_crowd || crowded())) {
+        to = Pass::to_tied;
+      } else if (!may_leave_asleep(crowd, extra)) {
+        note_refused(crowd, now_);
+        if (tied() == 0) return;
+        to = Pass::to_tied;
+      }
+    }
+    took_ |= take_from_sleeping(p, m, word, crowd, w, to);
+  }
+
+  // Of the goroutines that wait for the end of a slice the next to go is a fresh one, if it may; or
+  // a tied one in every other slice, while those crowd or are likely to be done soon.
+  void end_slice(P* p, M* m, PWord word, Watched& w, bool fresh_may_begin, bool next_may_begin) {
+    if (w.was_paused) note_long_slice();
+    note_computed(std::exchange(w.vain_ns, 0));
+    const bool by_turns = crowded() || !only_hogs();
+    const bool fresh_turn = !by_turns || tied() == 0 || w.was_paused;
+    if (!fresh_work_waits(p) || (fresh_may_begin && fresh_turn)) {
+      preempt(p, m, word, w, Preempt::slice);
+    } else if (next_may_begin) {
+      preempt(p, m, word, w, Preempt::wake);
+    } else if (tied() != 0) {
+      preempt(p, m, word, w, Preempt::rotate);
     }
   }
 
@@ -286,19 +374,30 @@ class Round {
   void preempt(P* p, M* m, PWord word, Watched& w, Preempt kind) {
     if (now_ - w.asked_ns < resend_ns) return;
     // Somebody has to take over.
-    if (!want_idle_ms(idle_ms_wanted, false)) {
+    if (kind != Preempt::rotate && !want_idle_ms(idle_ms_wanted)) {
       look_again_at(now_ + thread_start_ns);
       return;
     }
     w.asked_ns = now_;
-    request_preempt(m, p, word, kind);
     asked_ = true;
+    if (m->checks.load(relaxed)) {  // it gives way at its next checkpoint, as a rule
+      m->checks.store(false, relaxed);
+      p->preempt.store(true, relaxed);
+      look_again_at(now_ + resend_ns);
+      return;
+    }
+    request_preempt(m, p, word, kind);
+  }
+
+  static int places_for_urgent() {
+    return sched.urgent_size.load(relaxed) != 0 ? places_for_short : places_for_untried();
   }
 
   // For each urgent goroutine the one that has run longest, if it is long enough.
   void serve_urgent() {
+    if (!urgent_waits()) return;
     auto wanted = static_cast<int>(sched.urgent_size.load(relaxed));
-    if (wanted == 0) return;
+    if (untried_may_begin()) wanted += static_cast<int>(sched.untried_size.load(relaxed));
     if (!no_idle_p()) {
       wake_p();
       return;
@@ -307,11 +406,15 @@ class Round {
     for (int i = 0; i < procs; ++i) {
       if (now_ - watched[i].asked_ns < resend_ns / 2) --wanted;  // on its way
     }
+    if (wanted > 0 && !may_pause(places_for_urgent())) {
+      look_again_at(now_ + pressed_ns);
+      return;
+    }
     for (; wanted > 0; --wanted) {
       int longest = -1;
       for (int i = 0; i < procs; ++i) {
         if (now_ - watched[i].asked_ns < resend_ns / 2) continue;
-        if (!still_held(i)) continue;
+        if (!still_held(i) || watched[i].asleep) continue;
         if (longest < 0 || watched[i].resumed_ns < watched[longest].resumed_ns) longest = i;
       }
       if (longest < 0) break;
@@ -336,7 +439,7 @@ class Round {
     uint32_t id = next_lost;
     for (int looked = 0; looked < lost_looks;) {
       M* m = sched.m_table[id].load(acquire);
-      if (m != nullptr && m->lost_p.load(acquire)) {
+      if (m != nullptr && m->lost_in.load(acquire) != no_crowd) {
         ++looked;
         look_at_lost(m);
       }
@@ -403,7 +506,7 @@ void* sysmon_main(void*) {
   os::name_thread("gofer-sysmon");
   os::sleep_exactly();
   os::ask_for_short_slices();
-  make_thread_urgent();
+  const UrgentThread urgent;
   int64_t delay = pressed_ns;
   int64_t most_pressed = pressed_ns;
   int64_t grace = pressed_ns;

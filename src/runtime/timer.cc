@@ -154,11 +154,17 @@ bool start_timer(M* m, Timer* t, int64_t when_ns, bool parks) {
   if (!p->timers.add(t, &first)) return false;
   if (!first || when_ns >= sched.sleep_until_ns.load(seq_cst)) return true;
   if (m != nullptr && parks && p->queue.empty()) {
-    p->unannounced_timer = true;
+    m->unannounced_timer_ns = when_ns;
   } else {
     wake_sleeper(when_ns);
   }
   return true;
+}
+
+void announce_timer(M* m) {
+  if (m->unannounced_timer_ns == no_timer) return;
+  wake_sleeper(m->unannounced_timer_ns);
+  m->unannounced_timer_ns = no_timer;
 }
 
 bool move_timer(Timer* t, int64_t when_ns) {

@@ -86,8 +86,11 @@ class TimerHeap {
 
 /// Starts t, which is not started; m as everywhere: nullptr in an ordinary thread, else inside.
 /// False: no memory. `parks`: the calling goroutine is about to park, so that its M may well be the
-/// one that sleeps until then, and need not tell another (P::unannounced_timer).
+/// one that sleeps until then, and need not tell another (M::unannounced_timer_ns).
 bool start_timer(M* m, Timer* t, int64_t when_ns, bool parks = false);
+/// m does not become the sleeper after all: it has found a goroutine to run, or may run only its
+/// own. It tells the sleeper of a timer that it has left unannounced.
+void announce_timer(M* m);
 /// Gives a timer that waits another time. False: it does not wait, or has been claimed.
 bool move_timer(Timer* t, int64_t when_ns);
 /// False: it was not started, or has been claimed.

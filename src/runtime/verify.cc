@@ -65,18 +65,16 @@ size_t verify_lists() {
   require(idle == sched.idle_m_count, "the count of idle Ms is wrong");
   require(sched.queue_size.load(relaxed) == global_count_locked(), "queue_size is wrong");
   size_t queued = 0;
-  for (G* g = sched.queue.front(); g != nullptr; g = g->link) {
-    ++queued;
-    require(queued <= sched.queue.count(), "the global queue has a loop");
-    require(g->status.load(relaxed) == GStatus::runnable, "a queued goroutine is not runnable");
+  for (const GQueue* queue : {&sched.queue, &sched.urgent, &sched.untried, &sched.tied_queue}) {
+    size_t in_this = 0;
+    for (G* g = queue->front(); g != nullptr; g = g->link) {
+      ++in_this;
+      require(in_this <= queue->count(), "a global queue has a loop");
+      require(g->status.load(relaxed) == GStatus::runnable, "a queued goroutine is not runnable");
+    }
+    require(in_this == queue->count(), "a global queue's count is wrong");
+    queued += in_this;
   }
-  require(queued == sched.queue.count(), "the global queue's count is wrong");
-  for (G* g = sched.urgent.front(); g != nullptr; g = g->link) {
-    ++queued;
-    require(queued <= global_count_locked(), "the urgent queue has a loop");
-    require(g->status.load(relaxed) == GStatus::runnable, "a queued goroutine is not runnable");
-  }
-  require(queued == global_count_locked(), "the urgent queue's count is wrong");
   const int32_t spinning = sched.spinning_ms.load(relaxed);
   require(spinning >= 0 && spinning <= sched.ms, "the count of spinning Ms is impossible");
   return queued;

@@ -21,6 +21,7 @@ constinit FreeParkers free_parkers;
 struct ParkerOwner {
   Parker* parker = nullptr;
   ~ParkerOwner() {
+    note_end_of_thread();
     if (parker == nullptr) return;
     LockGuard guard(free_parkers.lock);
     parker->link = free_parkers.first;
@@ -54,6 +55,25 @@ Parker* this_threads_parker() {
   return parker_owner.parker;
 }
 
+void leave_wait_behind() {
+  sched.parked_threads.fetch_sub(1, relaxed);
+  parker_owner.parker->left_behind = true;
+  parker_owner.parker = nullptr;
+}
+
+namespace {
+
+// In the thread that runs the exit handlers. Nobody else would see that its wait can never end.
+void park_exiting_thread(Parker* parker) {
+  int64_t look_ns = first_deadlock_look_ns;
+  while (!parker->note.wait(look_ns)) {
+    check_deadlock();
+    look_ns = next_deadlock_look(look_ns);
+  }
+}
+
+}  // namespace
+
 void park_waiter(M* m, Waiter& w, WaitReason reason, UnlockFn unlock, void* arg) {
   if (m != nullptr) {
     park(m, reason, unlock, arg);
@@ -66,7 +86,11 @@ void park_waiter(M* m, Waiter& w, WaitReason reason, UnlockFn unlock, void* arg)
   sched.parked_threads.fetch_add(1, relaxed);
   Parker* parker = w.thread;
   unlock(nullptr, arg);
-  parker->note.wait(-1);
+  if (is_exiting_thread()) {
+    park_exiting_thread(parker);
+  } else {
+    parker->note.wait(-1);
+  }
 }
 
 namespace {
@@ -90,8 +114,18 @@ struct TimeLimit {
 
 bool claim_for_time(Timer* t) { return claim(static_cast<Waiter*>(t->arg)); }
 
-// Behind the others: those who are due at the same time run in the order of their times.
-void wake_by_time(M* m, Timer* t) { wake(m, static_cast<Waiter*>(t->arg), false); }
+// Behind the others: those who are due at the same time run in the order of their times. But a
+// short one does not wait behind goroutines of which some may compute.
+void wake_by_time(M* m, Timer* t) {
+  G* g = wake_thread_or_get(static_cast<Waiter*>(t->arg));
+  if (g == nullptr) return;
+  if (m != nullptr && m->p->queue.size() != 0 && g->is_short()) {
+    const UrgentThread urgent;
+    ready(nullptr, g);
+  } else {
+    ready(m, g, false);
+  }
+}
 
 bool park_thread_until(Waiter& w, UnlockFn unlock, void* arg, int64_t deadline_ns) {
   if (sched.forked.load(relaxed)) used_after_fork();
@@ -144,7 +178,7 @@ bool park_until(M* m, Waiter& w, WaitReason reason, UnlockFn unlock, void* arg,
 
 G* wake_thread_or_get(Waiter* w) {
   if (w->thread != nullptr) {
-    if (w->counted) sched.parked_threads.fetch_sub(1, relaxed);
+    if (w->counted && !w->thread->left_behind) sched.parked_threads.fetch_sub(1, relaxed);
     w->thread->note.signal();
     return nullptr;
   }

@@ -13,11 +13,14 @@
 
 #include "runtime/sanitizer.h"
 #include "runtime/sched.h"
+#include "support/scheduler_state.h"
+#include "support/unpaused.h"
 #include "support/wait_until.h"
 
 namespace gofer::internal {
 namespace {
 
+using test::unpaused;
 using test::wait_until;
 
 // The least that a primitive can be: a lock and a list, oldest first.
@@ -117,19 +120,20 @@ TEST(Waiter, GoroutinesAreWokenInTheOrderOfTheQueue) {
   constexpr int waiters = 10;
   const int procs = gomaxprocs(1);
   std::vector<int> order;
-  run([&] {
+  run(unpaused([&] {
     Gate gate;
     wait_group done;
     for (int i = 0; i < waiters; ++i) {
-      done.go([&, i] {
+      done.go(unpaused([&, i] {
         gate.wait();
         order.push_back(i);
-      });
+      }));
       while (gate.count() != i + 1) yield();
     }
+    test::put_off_look();
     gate.open();
     done.wait();
-  });
+  }));
   gomaxprocs(procs);
   // Each becomes the next to run and sends the one before to the tail: the last runs first.
   std::vector<int> expected = {waiters - 1};

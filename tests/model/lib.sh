@@ -49,7 +49,7 @@ verdict() {
     printf 'ok    fails  %-62s %s\n' "$2" "$(sed -nE 's/^pan:1: ([a-z ]*[a-z]).*/\1/p' "$out" | head -1)"
   else
     printf 'WRONG, must be "%s": %s (errors: %s, complete: %s)\n' "$1" "$2" "${errors:-?}" $complete
-    tail -5 "$out" "$scratch/pan/err"
+    tail -n 5 "$out" "$scratch/pan/err"
     bad=1
   fi
 }

@@ -20,6 +20,7 @@
  *      reached memory, so data written before the release store are covered too.
  *   2. No P is lost or has two holders (`INV`): the M that the word names, and that knows it; or the idle list; or the
  *      stopped world; or the taker that won the CAS.  Never does an M wait while a P is idle.
+ *      With -DJUDGE: sysmon takes a P only from an M that it found asleep, never from one that merely followed it.
  *   3. No deadlock (invalid end states); with -DLIVE, every stop-the-world ends (LTL, weak fairness).
  *
  * Memory model: x86-TSO, as far as the protocol can see it.  in_runtime goes through a FIFO store buffer of BUF entries
@@ -29,14 +30,16 @@
  * Abstracted away
  *   - A section under sched.lock is one step when the unlocked parties can see at most one of its stores; the sections
  *     that make several (silent give, end of stop-the-world) hold the lock over several steps.
- *   - The first load of the word by a taker is one step with its CAS: a stale value makes a CAS that fails.
+ *   - The first load of the word by a taker is one step with its CAS: a stale value makes a CAS that fails.  With JUDGE
+ *     sysmon's are three steps: it loads the word, asks the kernel whether that owner sleeps, and its CAS is from that word.
  *   - The wait queue is a set: any waiter may be picked.  What runs on an M, the run queues and the futexes are left out.
  *   - Generations count modulo NGEN.  With NGEN = 1 there are none.
  *
- * Sizes: NM machines, NP processors.  Options: HANDLER, RELEASE_PAUSED, SILENT, TAKER_LOCK, LIVE.
+ * Sizes: NM machines, NP processors.  Options: HANDLER, RELEASE_PAUSED, SILENT, TAKER_LOCK, JUDGE, LIVE.
  * Wrong on purpose (each must fail): NO_MEMBARRIER, PLAIN_RECHECK, GIVE_BACK_UNLOCKED, SHARED_RETAKING,
  *   RECHECK_EQUAL_ONLY, NIL_WORD_IS_NONE (with SILENT and HANDLER), SYSMON_IGNORES_STOP, M_IGNORES_STOP (with LIVE),
- *   DOUBT_FIRST, DOUBT_LATE, TRUST_LATE, RELEASED_WITHOUT_DOUBT (with HANDLER and RELEASE_PAUSED).
+ *   DOUBT_FIRST, DOUBT_LATE, TRUST_LATE, RELEASED_WITHOUT_DOUBT (with HANDLER and RELEASE_PAUSED), JUDGE_LATER (with
+ *   JUDGE).
  */
 
 #ifndef NM
@@ -98,6 +101,9 @@ byte adrift;
 bit  stopping;
 #ifdef TAKER_LOCK
 bit  taker_lock;
+#endif
+#ifdef JUDGE
+byte asleep;           /* set of Ms that sleep in user code, as the kernel knows it */
 #endif
 
 /* ---- what the properties are about (no part of the protocol) ---- */
@@ -203,6 +209,9 @@ user_code:
   :: goto enter
 #ifdef HANDLER
   :: goto handler
+#endif
+#ifdef JUDGE
+  :: asleep = asleep | BIT(me); asleep = asleep & ~BIT(me); goto user_code
 #endif
   fi;
 
@@ -367,9 +376,47 @@ handler:                      /* in_runtime is 0 as this thread sees it; it stay
 proctype sysmon() {
   byte p, w, m;
   bit f;
+#ifdef JUDGE
+  byte judged;                /* set of Ms found asleep in this look */
+#endif
 
 end:
   if
+#ifdef JUDGE
+  :: atomic {
+      some_p(ALL, p);
+      if
+      :: ST(word[p]) == RUN -> w = word[p]
+      :: else -> p = 0; goto end
+      fi
+    };
+    atomic {
+      if
+      :: HAS(asleep, OWN(w)) -> judged = BIT(OWN(w))
+      :: else -> p = 0; w = 0; goto end
+      fi
+    };
+    atomic {
+#ifdef TAKER_LOCK
+      taker_lock == 0;
+#endif
+      if
+#ifdef JUDGE_LATER
+      :: ST(word[p]) == RUN -> w = word[p]
+#else
+      :: word[p] == w
+#endif
+      :: else -> p = 0; w = 0; judged = 0; goto end
+      fi;
+      assert(HAS(judged, OWN(w)));
+      judged = 0;
+      word[p] = AS(RET_S, w);
+#ifdef TAKER_LOCK
+      taker_lock = 1
+#endif
+    };
+    doubt[OWN(w)] = 1;
+#else
   :: atomic {
 #ifdef TAKER_LOCK
       taker_lock == 0;
@@ -394,6 +441,7 @@ end:
     atomic {
       if :: word[p] == w -> word[p] = AS(RET_S, w) :: else -> p = 0; w = 0; goto end fi
     }
+#endif
 #endif
 #ifdef SILENT
   :: atomic { lock == 0 && idle != 0 && waitq == 0 && !stopping && adrift != 0 ->

@@ -8,6 +8,7 @@ holds "2 Ms, 1 P, two takers, give-back with the same generation" -DNGEN=2
 holds "the same, and handler, silent give, release; no generations" -DNGEN=1 $all
 holds "2 Ms, 1 P, all of it, takers under one lock" -DNGEN=1 -DTAKER_LOCK $all
 holds "2 Ms, 2 Ps, takers under one lock" -DNP=2 -DNGEN=1 -DTAKER_LOCK
+holds "2 Ms, 1 P, sysmon takes by the word that it judged" -DNGEN=1 -DTAKER_LOCK -DJUDGE
 holds_ltl "every stop-the-world ends" -DLIVE -DNGEN=1
 
 fails "membarrier left out" -DNO_MEMBARRIER
@@ -22,6 +23,7 @@ fails "in_doubt is set after the membarrier" -DDOUBT_LATE -DNO_STW
 fails "in_doubt is taken back after the look at the word" -DTRUST_LATE
 fails "a paused M goes on without a P and without doubt" -DRELEASED_WITHOUT_DOUBT $all
 fails "sysmon makes a P idle while the world stops" -DSYSMON_IGNORES_STOP
+fails "sysmon judges one owner asleep and takes from the next one" -DNGEN=1 -DTAKER_LOCK -DJUDGE -DJUDGE_LATER
 fails_ltl "an M leaves the runtime without looking for a stop request" -DLIVE -DNGEN=1 -DM_IGNORES_STOP
 
 if long; then

@@ -234,7 +234,9 @@ int report_threads() {
   gofer::run([] {
     start_paused(spin_in_malloc);
     gofer::set_max_threads(30);
-    for (int i = 0; i < 100; ++i) gofer::go([] { usleep(10'000'000); });
+    for (int i = 0; i < 100; ++i) {
+      gofer::go([] { gofer::blocking([] { usleep(10'000'000); }); });
+    }
     gofer::sleep_for(1h);
   });
   return 0;

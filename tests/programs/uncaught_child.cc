@@ -20,6 +20,20 @@ struct Custom {
 struct Problem : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+struct ThrowingWhat : std::exception {
+  const char* what() const noexcept override {
+    return std::string("in what()").substr(100).data() != nullptr ? "never" : "";
+  }
+};
+struct WaitingWhat : std::exception {
+  const char* what() const noexcept override {
+    gofer::chan<int>(0).recv();
+    return "never";
+  }
+};
+struct NoWhat : std::exception {
+  const char* what() const noexcept override { return nullptr; }
+};
 }  // namespace app
 
 namespace {
@@ -54,6 +68,18 @@ int custom() {
 
 int derived() {
   return in_goroutine([] { throw app::Problem("two\nlines"); });
+}
+
+int throwing_what() {
+  return in_goroutine([] { throw app::ThrowingWhat(); });
+}
+
+int waiting_what() {
+  return in_goroutine([] { throw app::WaitingWhat(); });
+}
+
+int no_what() {
+  return in_goroutine([] { throw app::NoWhat(); });
 }
 
 int long_text() {
@@ -309,6 +335,9 @@ int main(int argc, char** argv) {
                        {"number", number},
                        {"custom", custom},
                        {"derived", derived},
+                       {"throwing_what", throwing_what},
+                       {"waiting_what", waiting_what},
+                       {"no_what", no_what},
                        {"long_text", long_text},
                        {"nested", nested},
                        {"named", named},

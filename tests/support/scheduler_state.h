@@ -15,6 +15,13 @@ inline internal::P* my_p() {
   return inside.m()->p;
 }
 
+/// On the caller's P the next look at the global queue, which is one at the ring before runnext,
+/// too, is as far away as it can be: 61 switches. Before a test of an order.
+inline void put_off_look() {
+  internal::Inside inside;
+  inside.m()->p->budget = internal::switches_per_look;
+}
+
 /// Everything that earlier tests started has ended, down to the last switch.
 inline void expect_quiet() {
   ASSERT_TRUE(wait_until([] {
