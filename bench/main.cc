@@ -59,10 +59,10 @@ bool parse_count(const char* text, long& n) {
 
 void execute(const workload& w, long n) {
   if (w.runs_in == model::thread) {
-    w.body({n, static_cast<int>(std::thread::hardware_concurrency())});
+    w.body({n, static_cast<int>(std::thread::hardware_concurrency()), w.name});
     return;
   }
-  gofer::run([&w, n] { w.body({n, gofer::gomaxprocs(0)}); });
+  gofer::run([&w, n] { w.body({n, gofer::gomaxprocs(0), w.name}); });
 }
 
 int start(int argc, char** argv) {

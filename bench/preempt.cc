@@ -10,6 +10,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -134,6 +135,56 @@ void spinners_16(const job& j) {
   j.report("spinners_16", watch.ns() / ns_per_ms, "ms");
 }
 
+// One step of a calculation that no compiler can shorten: each step needs the result of the one
+// before, and takes a multiplication and an addition on every side.
+constexpr std::uint64_t step(std::uint64_t x) {
+  return x * 6364136223846793005U + 1442695040888963407U;
+}
+
+constexpr long steps_each = 5'000'000;  // about 8 ms at 2.5 GHz
+
+std::uint64_t calculate() {
+  std::uint64_t x = 1;
+  for (long i = 0; i < steps_each; ++i) x = step(x);
+  return x;
+}
+
+// n goroutines that compute for longer than a slice, started at once: a goroutine for each tile of
+// a picture, each file, each request.
+void compute_batch(const job& j) {
+  const std::uint64_t one = calculate();
+  std::atomic<std::uint64_t> sum{0};
+  gofer::wait_group finished;
+  const stopwatch watch;
+  for (long i = 0; i < j.n; ++i) {
+    finished.go([&sum] { sum.fetch_add(calculate(), std::memory_order_relaxed); });
+  }
+  finished.wait();
+  const double ms = watch.ns() / ns_per_ms;
+  check(sum.load() == one * static_cast<std::uint64_t>(j.n), "compute_batch: sum");
+  j.report("compute_batch", ms, "ms");
+}
+
+// n goroutines compute until a flag is set by one that was started after them.
+void late_setter(const job& j) {
+  std::atomic<bool> set{false};
+  std::atomic<long> passed{0};
+  gofer::wait_group finished;
+  const stopwatch watch;
+  for (long i = 0; i < j.n; ++i) {
+    finished.go([&set, &passed] {
+      while (!set.load(std::memory_order_relaxed)) compute();
+      passed.fetch_add(1, std::memory_order_relaxed);
+    });
+  }
+  finished.go([&set] { set = true; });
+  finished.go([] {});  // the goroutine started last runs first: it must not be the setter
+  finished.wait();
+  const double ms = watch.ns() / ns_per_ms;
+  check(passed.load() == j.n, "late_setter: count");
+  j.report("late_setter", ms, "ms");
+}
+
 const suite workloads{
     {"late_0", late_0, 1000},
     {"late_2", late_2, 1000},
@@ -146,6 +197,8 @@ const suite workloads{
     {"wait_beside_blocked", wait_beside_blocked, 1000},
     {"wait_beside_computing", wait_beside_computing, 1000},
     {"spinners_16", spinners_16, 100'000'000},
+    {"compute_batch", compute_batch, 12'000},
+    {"late_setter", late_setter, 200},
 };
 
 }  // namespace

@@ -18,6 +18,8 @@ import shutil
 import statistics
 import subprocess
 import sys
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,7 +47,19 @@ class Row:
     more_is_better: bool = False
     memory_gib: int = 0  # skipped when less than this is free
     tie: float = TIE
+    burners: bool = False  # beside processes that burn every core
+    quick_n: int | None = None  # the size with --quick
+    at_most: int | None = None  # no more processes a side than that, because each takes long
 
+
+# A metric of this name is the largest number of threads that the process had, as seen from here.
+THREADS = "_threads"
+THREADS_EVERY_S = 0.02
+
+CALLS = [f"calls_{form}_{time}_{goroutines}"
+         for form in ("announced", "handoff", "unannounced")
+         for time in ("10us", "100us", "1ms", "10ms")
+         for goroutines in (1, 10, 100)]
 
 ROWS = [
     # the scheduler alone
@@ -94,6 +108,13 @@ ROWS = [
     Row("wait_beside_blocked", "wait_beside_blocked", {1: None}),
     Row("wait_beside_computing", "wait_beside_computing", {1: None}),
     Row("spinners_16", "spinners_16", {2: None}),
+    Row("late_setter", "late_setter", {2: 4.0}),
+    Row("compute_batch", "compute_batch", {2: 1.05}, quick_n=1_500, at_most=3),
+    Row("compute_batch" + THREADS, "compute_batch", {2: None}, quick_n=1_500, at_most=3),
+    *(Row(name, name, {2: 1.0}, more_is_better=True) for name in CALLS),
+    # the heap, beside processes that burn every core
+    Row("malloc_skynet", "malloc_skynet", {1: 1.0, 2: 1.0}, burners=True),
+    Row("malloc_skynet" + THREADS, "malloc_skynet", {1: None, 2: None}, burners=True),
     # an echo server; the client is the same, in a process of its own
     Row("echo_1", "echo_1", {1: 1.1, 2: 1.1}, more_is_better=True),
     Row("echo_100", "echo_100", {1: 1.3, 2: 1.3}, more_is_better=True),
@@ -186,6 +207,44 @@ def progress(text: str) -> None:
     print(text, end="", file=sys.stderr, flush=True)
 
 
+@contextlib.contextmanager
+def burning(wanted: bool) -> Iterator[None]:
+    """While it lasts, one process for every core does nothing but compute."""
+    count = len(os.sched_getaffinity(0)) if wanted else 0
+    processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()  # only then is its time ours, see Neighbours
+
+
+@contextlib.contextmanager
+def counting(pid: int, wanted: bool) -> Iterator[Callable[[], int]]:
+    """Samples the number of threads of a process; gives a function that returns the largest."""
+    most = 0
+    over = threading.Event()
+
+    def sample() -> None:
+        nonlocal most
+        status = Path(f"/proc/{pid}/status")
+        while not over.wait(THREADS_EVERY_S):
+            with contextlib.suppress(OSError):
+                if found := re.search(r"^Threads:\s+(\d+)", status.read_text(), re.M):
+                    most = max(most, int(found[1]))
+
+    sampler = threading.Thread(target=sample)
+    if wanted:
+        sampler.start()
+    try:
+        yield lambda: most
+    finally:
+        over.set()
+        if wanted:
+            sampler.join()
+
+
 LINE = re.compile(r"^(\S+) procs=(\d+) value=(\S+) unit=(\S+)$")
 
 
@@ -197,8 +256,8 @@ class Side:
     program: Path
     timeout_s: float
 
-    def run(self, workload: str, procs: int, n: int | None = None,
-            debug: str | None = None) -> dict[str, tuple[float, str]]:
+    def run(self, workload: str, procs: int, n: int | None = None, debug: str | None = None,
+            burners: bool = False, threads: bool = False) -> dict[str, tuple[float, str]]:
         """Runs a workload in a fresh process: its figures and units by name."""
         command = [str(self.program), workload] + (["-n", str(n)] if n else [])
         env = dict(os.environ, GOMAXPROCS=str(procs),
@@ -207,17 +266,24 @@ class Side:
             env["GOFER_DEBUG"] = debug
         what = f"{self.name}: {workload} P={procs}" + (f" GOFER_DEBUG={debug}" if debug else "")
         try:
-            done = subprocess.run(command, env=env, capture_output=True, text=True, check=False,
-                                  errors="replace", timeout=self.timeout_s)
+            with burning(burners), subprocess.Popen(
+                    command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                    errors="replace") as process, counting(process.pid, threads) as most:
+                try:
+                    out, err = process.communicate(timeout=self.timeout_s)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    raise
         except subprocess.TimeoutExpired as e:
             raise Failure(f"{what}: no end after {self.timeout_s:.0f} s") from e
         except OSError as e:
             raise Failure(f"{what}: {e}") from e
-        if done.returncode != 0:
-            tail = "\n".join(done.stderr.strip().splitlines()[:20])
-            raise Failure(f"{what}: exit code {done.returncode}\n{tail}".rstrip())
-        matches = filter(None, map(LINE.match, done.stdout.splitlines()))
-        return {m[1]: (float(m[3]), m[4]) for m in matches}
+        if process.returncode != 0:
+            tail = "\n".join(err.strip().splitlines()[:20])
+            raise Failure(f"{what}: exit code {process.returncode}\n{tail}".rstrip())
+        matches = filter(None, map(LINE.match, out.splitlines()))
+        figures = {m[1]: (float(m[3]), m[4]) for m in matches}
+        return figures | {workload + THREADS: (float(most()), "threads")} if threads else figures
 
 
 class Samples:
@@ -254,17 +320,18 @@ class Turn:
 class Bench:
     """One run of everything that was asked for; failures are collected, not fatal."""
 
-    def __init__(self, gofer: Side | None, go: Side | None, repeats: int) -> None:
-        self.gofer, self.go, self.repeats = gofer, go, repeats
+    def __init__(self, gofer: Side | None, go: Side | None, repeats: int, quick: bool) -> None:
+        self.gofer, self.go, self.repeats, self.quick = gofer, go, repeats, quick
         self.failures: list[str] = []
         self.left_out: list[str] = []
 
-    def take_turns(self, label: str, turns: list[Turn]) -> dict[str, Samples]:
+    def take_turns(self, label: str, turns: list[Turn],
+                   at_most: int | None = None) -> dict[str, Samples]:
         """Runs every turn once a round. A turn that fails is not tried again and has no figures."""
         collected = {name: Samples() for t in turns for name in t.wanted.values()}
         broken: set[str] = set()
         progress(f"{label} ")
-        for _ in range(self.repeats):
+        for _ in range(min(self.repeats, at_most or self.repeats)):
             for turn in turns:
                 if turn.key in broken:
                     continue
@@ -285,10 +352,13 @@ class Bench:
         return collected
 
     def measure(self, workload: str, procs: int, rows: list[Row]) -> list[dict]:
-        arguments = {"workload": workload, "procs": procs}
+        arguments = {
+            "workload": workload, "procs": procs, "n": rows[0].quick_n if self.quick else None,
+            "burners": rows[0].burners, "threads": any(r.metric.endswith(THREADS) for r in rows),
+        }
         wanted = {r.metric: r.metric for r in rows}
         turns = [Turn(s.name, s, arguments, wanted) for s in (self.gofer, self.go) if s]
-        collected = self.take_turns(f"{workload} P={procs}", turns)
+        collected = self.take_turns(f"{workload} P={procs}", turns, rows[0].at_most)
         return [self.result(row, procs, collected[row.metric]) for row in rows]
 
     @staticmethod
@@ -463,7 +533,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--only", metavar="REGEX",
                         help="only the rows that match; models_* is the second table")
     parser.add_argument("--repeats", type=int, help="processes a side (default: 7)")
-    parser.add_argument("--quick", action="store_true", help="3 processes a side")
+    parser.add_argument("--quick", action="store_true", help="3 processes a side, and smaller sizes of what takes long")
     parser.add_argument("--timeout", type=float, default=300, help="seconds a process may take")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all samples to FILE")
     args = parser.parse_args()
@@ -494,7 +564,7 @@ def main() -> int:
     print(f"median of {args.repeats} processes a side, in turn\n", flush=True)
 
     neighbours = Neighbours()
-    bench = Bench(gofer, go, args.repeats)
+    bench = Bench(gofer, go, args.repeats, args.quick)
     cpus = len(os.sched_getaffinity(0))
     models = [r for r in MODEL_ROWS if gofer and selected(args.only, r.name)]
     results = run_rows(bench, args.only) if gofer or go else []

@@ -11,6 +11,8 @@
 #include <gofer/wait_group.h>
 
 #include <atomic>
+#include <cstddef>
+#include <vector>
 
 namespace bench {
 namespace {
@@ -132,11 +134,42 @@ void skynet(const job& j) {
   j.report("skynet_second", skynet_ms(j.n), "ms");
 }
 
+// Skynet in which every goroutine has a block of the heap for as long as it lives.
+constexpr std::size_t block_bytes = 300;
+
+void malloc_skynet_node(const gofer::chan<long>& parent, long first, long leaves) {
+  std::vector<char> block(block_bytes);
+  block[static_cast<std::size_t>(first) % block_bytes] = 1;
+  long sum = first;
+  if (leaves > 1) {
+    const gofer::chan<long> here(0);
+    const long each = leaves / children;
+    for (long i = 0; i < children; ++i) {
+      gofer::go([here, from = first + i * each, each] { malloc_skynet_node(here, from, each); });
+    }
+    sum = 0;
+    for (long i = 0; i < children; ++i) sum += *here.recv();
+  }
+  check(block[static_cast<std::size_t>(first) % block_bytes] == 1, "malloc_skynet: block");
+  parent.send(sum);
+}
+
+void malloc_skynet(const job& j) {
+  const gofer::chan<long> result(0);
+  const stopwatch watch;
+  gofer::go([result, n = j.n] { malloc_skynet_node(result, 0, n); });
+  const long sum = *result.recv();
+  const double ms = watch.ns() / ns_per_ms;
+  check(sum == j.n * (j.n - 1) / 2, "malloc_skynet: sum");
+  j.report("malloc_skynet", ms, "ms");
+}
+
 const suite workloads{
     {"mutex_alone", mutex_alone, 100'000'000},
     {"mutex_contended", mutex_contended, 1'000'000},
     {"rw_mutex_readers", rw_mutex_readers, 1'000'000},
     {"skynet", skynet, 1'000'000},
+    {"malloc_skynet", malloc_skynet, 1'000'000},
 };
 
 }  // namespace

@@ -16,10 +16,11 @@ namespace bench {
 /// around it.
 enum class model { goroutine, thread };
 
-/// One call of a workload: its size, and where its figures go.
+/// One call of a workload: its size, its name, and where its figures go.
 struct job {
   long n;
   int procs;
+  std::string_view name;
 
   /// Prints one line: NAME procs=P value=V unit=U. A workload may print several.
   void report(std::string_view name, double value, std::string_view unit) const;

@@ -21,9 +21,10 @@ type workload struct {
 	n    int // the size unless the command line has another
 }
 
-// job is one call of a workload: its size, and where its figures go.
+// job is one call of a workload: its size, its name, and where its figures go.
 type job struct {
-	n int
+	n    int
+	name string
 }
 
 func (job) report(name string, value float64, unit string) {
@@ -82,5 +83,5 @@ func main() {
 			fail("not a size: " + args[2])
 		}
 	}
-	w.body(job{n})
+	w.body(job{n, w.name})
 }

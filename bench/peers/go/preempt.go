@@ -23,6 +23,8 @@ var _ = suite(
 	workload{"wait_beside_blocked", waitBesideBlocked, 1000},
 	workload{"wait_beside_computing", waitBesideComputing, 1000},
 	workload{"spinners_16", spinners16, 100_000_000},
+	workload{"compute_batch", computeBatch, 12_000},
+	workload{"late_setter", lateSetter, 200},
 )
 
 // A goroutine that sleeps for 1 ms, n times, beside some that never stop computing.
@@ -138,4 +140,61 @@ func spinners16(j job) {
 	}
 	finished.Wait()
 	j.report("spinners_16", ms(time.Since(start)), "ms")
+}
+
+const stepsEach = 5_000_000 // about 8 ms at 2.5 GHz
+
+// Each step needs the result of the one before, and takes a multiplication and an addition on
+// every side.
+func calculate() uint64 {
+	x := uint64(1)
+	for i := 0; i < stepsEach; i++ {
+		x = x*6364136223846793005 + 1442695040888963407
+	}
+	return x
+}
+
+// n goroutines that compute for longer than a slice, started at once.
+func computeBatch(j job) {
+	one := calculate()
+	var sum atomic.Uint64
+	var finished sync.WaitGroup
+	start := time.Now()
+	for i := 0; i < j.n; i++ {
+		finished.Add(1)
+		go func() {
+			sum.Add(calculate())
+			finished.Done()
+		}()
+	}
+	finished.Wait()
+	took := ms(time.Since(start))
+	check(sum.Load() == one*uint64(j.n), "compute_batch: sum")
+	j.report("compute_batch", took, "ms")
+}
+
+// n goroutines compute until a flag is set by one that was started after them.
+func lateSetter(j job) {
+	var set atomic.Bool
+	var passed atomic.Int64
+	var finished sync.WaitGroup
+	start := time.Now()
+	finished.Add(j.n + 2)
+	for i := 0; i < j.n; i++ {
+		go func() {
+			for !set.Load() {
+			}
+			passed.Add(1)
+			finished.Done()
+		}()
+	}
+	go func() {
+		set.Store(true)
+		finished.Done()
+	}()
+	go finished.Done() // the goroutine started last runs first: it must not be the setter
+	finished.Wait()
+	took := ms(time.Since(start))
+	check(passed.Load() == int64(j.n), "late_setter: count")
+	j.report("late_setter", took, "ms")
 }

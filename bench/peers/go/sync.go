@@ -13,6 +13,7 @@ var _ = suite(
 	workload{"mutex_contended", mutexContended, 1_000_000},
 	workload{"rw_mutex_readers", rwMutexReaders, 1_000_000},
 	workload{"skynet", skynet, 1_000_000},
+	workload{"malloc_skynet", mallocSkynet, 1_000_000},
 )
 
 const goroutines = 8
@@ -131,4 +132,36 @@ func skynetMs(n int) float64 {
 func skynet(j job) {
 	j.report("skynet_first", skynetMs(j.n), "ms")
 	j.report("skynet_second", skynetMs(j.n), "ms")
+}
+
+// Skynet in which every goroutine has a block of the heap for as long as it lives.
+var blockBytes = 300 // a variable, so that the block is not on the stack
+
+func mallocSkynetNode(parent chan int, first, leaves int) {
+	block := make([]byte, blockBytes)
+	block[first%blockBytes] = 1
+	sum := first
+	if leaves > 1 {
+		here := make(chan int)
+		each := leaves / children
+		for i := 0; i < children; i++ {
+			go mallocSkynetNode(here, first+i*each, each)
+		}
+		sum = 0
+		for i := 0; i < children; i++ {
+			sum += <-here
+		}
+	}
+	check(block[first%blockBytes] == 1, "malloc_skynet: block")
+	parent <- sum
+}
+
+func mallocSkynet(j job) {
+	result := make(chan int)
+	start := time.Now()
+	go mallocSkynetNode(result, 0, j.n)
+	sum := <-result
+	took := time.Since(start)
+	check(sum == sumBelow(j.n), "malloc_skynet: sum")
+	j.report("malloc_skynet", ms(took), "ms")
 }
