@@ -19,6 +19,7 @@ want() {
 }
 has_command() { command -v "$1"; }
 has_header() { echo "#include <$1>" | g++ -E -x c++ -; }
+has_library() { env LD_PRELOAD="$1" true 2>&1 | { ! grep -q "$1"; }; }  # ld.so names what it does not find
 has_runtime() { ls "$(clang++ -print-resource-dir)"/lib/*/libclang_rt.tsan*; }
 
 # The sanitizer runtime has the version of the clang that is, or would be, installed.
@@ -49,6 +50,8 @@ probe() {
         want spin has_command spin
         want lld has_command ld.lld
         want valgrind has_command valgrind
+        want libjemalloc2 has_library libjemalloc.so.2
+        want libtcmalloc-minimal4 has_library libtcmalloc_minimal.so.4
         want clang-format has_command clang-format ;;
       clang)
         need clang has_command clang++
