@@ -33,6 +33,10 @@ Context saved_context(void* sp);
 /// kernel would not start again by itself, it is started again.
 void restart_interrupted_call(void* signal_context);
 
+/// In a signal's handler: the interrupted code is a loop that waits for another thread. Such loops
+/// have an instruction that tells the processor so (x86: pause), within a few bytes of every other.
+bool is_spinning(const void* signal_context);
+
 /// Tells valgrind, if the program runs under it, that this is a stack; else it takes some
 /// nanoseconds.
 void register_stack(void* low, void* high);

@@ -61,10 +61,11 @@ enum class Birth : uint8_t {
 
 /// Why sysmon asks for a P.
 enum class Preempt : uint8_t {
-  slice,      // its goroutine has had its time slice: to the tail of the queue
-  rotate,     // the same, and the P goes to a goroutine that waits tied: no thread more
-  wake,       // a timer is due: to the front, with the rest of its slice
-  surrender,  // its thread sleeps: the P goes, the thread stays as it is
+  slice,        // its goroutine has had its time slice: to the tail of the queue
+  rotate,       // the same, and the P goes to a goroutine that waits tied: no thread more
+  if_spinning,  // the same before its slice is over, if it is found to spin
+  wake,         // a timer is due: to the front, with the rest of its slice
+  surrender,    // its thread sleeps: the P goes, the thread stays as it is
 };
 
 inline constexpr uint32_t no_crowd = ~0u;
@@ -99,6 +100,7 @@ struct alignas(128) M {
   atomic<int64_t> lost_cpu_ns{-1};     // its processor time then; -1: not known
   int64_t used_without_p_ns = 0;       // of that budget, before the call that was announced
   atomic<bool> paused{false};          // between two instructions of the program: preempt_here
+  bool spins = false;                  // it was paused while it waited for another thread, spinning
   atomic<int> resumed{0};              // times that its goroutine was paused and went on
   int32_t budget = 0;                  // what the P's was then
   uint64_t tied_at = 0;                // its place among those in the global queue; under the lock

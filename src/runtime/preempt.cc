@@ -51,9 +51,15 @@ void pass_on(int signal_number, siginfo_t* info, void* context) {
 }
 
 Pass pass_of(Preempt kind) {
-  return kind == Preempt::rotate ? Pass::to_tied
-         : kind == Preempt::wake ? Pass::to_urgent
-                                 : Pass::in_turn;
+  switch (kind) {
+    case Preempt::rotate:
+    case Preempt::if_spinning:
+      return Pass::to_tied;
+    case Preempt::wake:
+      return Pass::to_urgent;
+    default:
+      return Pass::in_turn;
+  }
 }
 
 // It is the turn of a fresh goroutine, and p has none: half of another P's.
@@ -75,14 +81,18 @@ void pause(M* m, Pass to) {
   P* p = m->p;
   if (to == Pass::in_turn) fetch_fresh(p);
   sched.lock.lock();
+  // What it waits for may be a lock that a paused goroutine holds. That one costs no thread.
+  if (m->spins && to == Pass::in_turn && has_unspinning_tied_locked()) to = Pass::to_tied;
   if (!can_pass_on_locked(p, to)) {
     sched.lock.unlock();
     return;
   }
   G* g = m->curg;
   if (m->resumed.load(relaxed) != 0 && p->budget <= 0) p->budget = m->budget;
-  // A short one need not wait for its turn behind all that compute.
-  const bool front = to == Pass::to_urgent || g->is_short();
+  // A short one need not wait for its turn behind all that compute. A pause of it is bad luck, and
+  // that it parks soon after says nothing of those that compute.
+  const bool is_short = g->is_short();
+  const bool front = to == Pass::to_urgent || is_short;
   uint8_t& runs = g->head->short_runs;
   runs = runs > enough_short_runs ? static_cast<uint8_t>(runs - enough_short_runs) : 0;
   if (to == Pass::to_urgent && p->slice_tick.load(relaxed) == p->schedtick.load(relaxed)) {
@@ -90,7 +100,7 @@ void pause(M* m, Pass to) {
     g->head->slice_used_us = static_cast<uint32_t>(used / 1000);
   }
   sched.paused.fetch_add(1, relaxed);
-  if (!wait_tied(m, p, to, front)) return;
+  if (!wait_tied(m, p, to, front) || is_short) return;
   bump(m->resumed);
   if (m->p->budget > 0) m->budget = m->p->budget;
   m->p->budget = 0;  // over g0 when the goroutine is done, where that is noted
@@ -104,7 +114,7 @@ void on_urg(int signal_number, siginfo_t* info, void* context) {
   }
   const int saved = errno;
   arch::restart_interrupted_call(context);
-  if (m->in_runtime.load(relaxed) == 0) preempt_here(m);
+  if (m->in_runtime.load(relaxed) == 0) preempt_here(m, arch::is_spinning(context));
   errno = saved;
 }
 
@@ -118,12 +128,13 @@ bool install_preemption() {
   return sigaction(SIGURG, &action, &next_urg) == 0;
 }
 
-void preempt_here(M* m) {
+void preempt_here(M* m, bool spins) {
   if (m->curg == nullptr || m->curg->head->no_preempt != 0) return;
   if (sched.exiting.load(relaxed) || sched.forked.load(relaxed)) return;
   m->in_runtime.store(1, relaxed);
   compiler_barrier();
   m->paused.store(true, relaxed);
+  m->spins = spins;
   const bool has_p = m->p->word.load(acquire) == m->p_word || get_p(m);
   if (has_p) forget_lost(m);  // it was given back
   const uint64_t wanted = m->preempt_word.load(acquire);
@@ -133,19 +144,21 @@ void preempt_here(M* m) {
     if (kind == Preempt::surrender) {
       if (const uint32_t in = m->surrenders_in.load(relaxed); in != no_crowd) note_lost(m, -1, in);
       give_up_p(m);  // the thread sleeps in some call, which is none of our business
-    } else {
+    } else if (kind != Preempt::if_spinning || spins) {
       pause(m, pass_of(kind));
     }
   }
+  m->spins = false;
   m->paused.store(false, relaxed);
   m->in_runtime.store(0, release);
 }
 
 void request_preempt(M* m, P* p, PWord word, Preempt kind) {
-  if (kind != Preempt::surrender) p->preempt.store(true, relaxed);
+  const bool ends_slice = kind != Preempt::surrender && kind != Preempt::if_spinning;
+  if (ends_slice) p->preempt.store(true, relaxed);
   m->preempt_kind.store(kind, relaxed);
   m->preempt_word.store(word.bits(), release);
-  if (kind != Preempt::surrender) {
+  if (ends_slice) {
     LockGuard guard(sched.lock);  // the thread may end, and the guard lives in the thread
     if (m->guard != nullptr) raise_prologue_guard(m->guard);
   }

@@ -13,6 +13,7 @@ namespace {
 void publish_queue_size() {
   sched.urgent_size.store(static_cast<uint32_t>(sched.urgent.count()), relaxed);
   sched.untried_size.store(static_cast<uint32_t>(sched.untried.count()), relaxed);
+  sched.spinner_waits.store(sched.tied_spinning != 0 && has_unspinning_tied_locked(), relaxed);
   sched.queue_size.store(static_cast<uint32_t>(global_count_locked()), relaxed);
 }
 
@@ -70,13 +71,19 @@ GQueue& next_queue() {
   return untried_waits && sched.untrieds_turn ? sched.untried : last;
 }
 
+void note_untied(const G* g) {
+  if (g->head->locked_m->spins) --sched.tied_spinning;
+}
+
 G* pop_global() {
   GQueue& queue = next_queue();
   if (&queue != &first_queue()) {
     sched.urgent_since_ns = 0;
     sched.untrieds_turn = &queue != &sched.untried;
   }
-  return queue.pop_front();
+  G* g = queue.pop_front();
+  if (&queue == &sched.tied_queue) note_untied(g);
+  return g;
 }
 
 // Of those that were woken some may turn out to compute: the others do not wait behind them.
@@ -133,7 +140,9 @@ void put_global_front_locked(G* g) {
 }
 
 void put_tied_locked(G* g, bool front) {
-  g->head->locked_m->tied_at = front ? 0 : sched.queue_pushed;
+  M* m = g->head->locked_m;
+  m->tied_at = front ? 0 : sched.queue_pushed;
+  if (m->spins) ++sched.tied_spinning;
   if (front) {
     sched.tied_queue.push_front(g);
     sched.passes_left = 0;
@@ -188,7 +197,10 @@ G* take_global(P* p, uint32_t max) {
 
 G* take_tied_if(bool (*wanted)(G* g, void* arg), void* arg) {
   G* g = sched.tied_queue.take_if(wanted, arg);
-  if (g != nullptr) sched.urgent_since_ns = 0;
+  if (g != nullptr) {
+    sched.urgent_since_ns = 0;
+    note_untied(g);
+  }
   publish_queue_size();
   return g;
 }
@@ -235,14 +247,29 @@ G* choose_oldest_tied(const M* caller, int cpu) {
   return oldest;
 }
 
+// A goroutine that was paused while it spun waits for another one, perhaps for one that was paused
+// with a spin lock. Those go first, in three of four turns.
+G* choose_unspinning_tied(const M* caller) {
+  for (G* g = sched.tied_queue.front(); g != nullptr; g = g->link) {
+    const M* m = g->head->locked_m;
+    if (!m->spins && m != caller) return g;
+  }
+  return nullptr;
+}
+
 }  // namespace
+
+bool has_unspinning_tied_locked() { return sched.tied_queue.count() > sched.tied_spinning; }
 
 G* take_tied_locked() {
   if (sched.tied_queue.front() == nullptr) return nullptr;
   const M* caller = current_m();
   const int cpu = os::current_cpu();
   G* chosen = nullptr;
-  if (crowded() && sched.passes_left > 0 && (++sched.turns & 1) != 0) {
+  if (sched.tied_spinning != 0 && sched.passes_left > 0 && (++sched.spinner_turns & 3) != 0) {
+    chosen = choose_unspinning_tied(caller);
+  }
+  if (chosen == nullptr && crowded() && sched.passes_left > 0 && (++sched.turns & 1) != 0) {
     chosen = choose_oldest_tied(caller, cpu);
   }
   if (chosen == nullptr) chosen = choose_next_tied(caller, cpu);

@@ -126,15 +126,18 @@ struct Sched {
   GQueue untried;  // the same, but nobody knows whether they are short (G::is_short)
   GQueue queue;
   GQueue tied_queue;            // those that wait on their own threads, in turn with `queue`
+  uint32_t tied_spinning = 0;   // of those, the ones that were paused while they spun
   uint64_t queue_pushed = 0;    // goroutines ever put at the tail of `queue`
   uint32_t turns = 0;           // of tied goroutines while they are crowded
+  uint32_t spinner_turns = 0;   // and while some of them spin
   int64_t urgent_since_ns = 0;  // others wait for the urgent; 0: they do not
   bool untrieds_turn = false;   // not the ordinary ones', when those have waited for too long
   int passes_left = 0;          // how often the first that is tied may be passed over
   atomic<uint32_t> urgent_size{0};
   atomic<uint32_t> untried_size{0};
-  atomic<uint32_t> queue_size{0};  // of all four
-  GQueue stack_waiters;            // goroutines that could not get a stack for their first run
+  atomic<bool> spinner_waits{false};  // tied, and one that does not spin
+  atomic<uint32_t> queue_size{0};     // of all four
+  GQueue stack_waiters;               // goroutines that could not get a stack for their first run
   atomic<uint32_t> stack_waiter_count{0};
   P* idle_ps = nullptr;
   M* idle_ms = nullptr;
@@ -147,7 +150,7 @@ struct Sched {
   atomic<M*> poller{nullptr};  // of the idle Ms the one that sleeps in the netpoller; set under the
                                // lock
   atomic<int> tied{0};         // runnable goroutines that wait for a P on their own thread
-  atomic<int> tied_room{48};   // as many as should wait so: thread_gate.h
+  atomic<int> tied_room{80};   // as many as should wait so: thread_gate.h
   M* sleeper =
       nullptr;  // of the idle Ms the one that wakes for timers; there is one if any is idle
   atomic<int> lost_ms{0};  // Ms with lost_in
@@ -255,6 +258,8 @@ void put_tied_locked(G* g, bool front);
 G* take_tied_if(bool (*wanted)(G* g, void* arg), void* arg);
 /// Needs the lock. The next of those that wait tied; nullptr: there is none.
 G* take_tied_locked();
+/// Needs the lock. One waits tied that was not paused while it spun.
+bool has_unspinning_tied_locked();
 /// Everything p has goes to the global queue.
 void drain_local_locked(P* p);
 

@@ -48,12 +48,14 @@ constexpr int64_t quickest_ns = 20 * us;
 constexpr int64_t futex_patience_ns = 100 * us;
 constexpr uint32_t long_queue = 64;
 constexpr int64_t fresh_patience_ns = 100 * ms;
+constexpr int fresh_patience_step = 4;
 constexpr int64_t pressed_ns = 1 * ms;  // between two looks while work waits
 constexpr int64_t most_pressed_ns = 4 * ms;
 constexpr int64_t slowest_ns = 10 * ms;
 constexpr int64_t unpolled_ns = 4 * ms;    // between two looks while no idle M is in the netpoller
 constexpr int64_t most_grace_ns = 8 * ms;  // after it was woken for nothing
 constexpr int64_t resend_ns = 1 * ms;      // a signal may find the thread inside of the runtime
+constexpr int64_t probe_ns = 1 * ms;
 constexpr int64_t thread_start_ns = 200 * us;
 constexpr int64_t lost_budget_ns = 1 * ms;  // processor time of a thread without a P
 constexpr int lost_looks = 16;              // threads without a P looked at in one round
@@ -282,7 +284,7 @@ class Round {
       w.asleep = true;
       if (!announced && state.futex != 0) {
         if (!waits_long(w)) return;
-        note_futex(now_);
+        note_lock(now_);
       }
       look_at_sleeping(p, m, word, announced ? no_crowd : crowd_of(state.futex), state, w);
       return;
@@ -294,6 +296,7 @@ class Round {
     if (!waits) return;
     if (!slice_over) {
       look_again_at(w.since_ns + slice);
+      if (sched.spinner_waits.load(relaxed)) probe(m, p, word, w);
     } else if (announced) {
       p->preempt.store(true, relaxed);  // when the call returns
     } else {
@@ -301,10 +304,13 @@ class Round {
     }
   }
 
-  // Whatever else moves on and sets the clocks of the gate back, a fresh goroutine begins ten times
-  // a second.
+  // Whatever else moves on and sets the clocks of the gate back, a fresh goroutine begins up to ten
+  // times a second; the more are tied beyond their room, the more rarely.
   bool fresh_overdue(P* p) {
-    const int64_t patience = fresh_patience_ns * sched.procs.load(relaxed);
+    const int beyond = sched.tied.load(relaxed) - sched.tied_room.load(relaxed);
+    const int rarely = 1 + (beyond > 0 ? beyond / fresh_patience_step : 0);
+    const int procs = sched.procs.load(relaxed);
+    const int64_t patience = fresh_patience_ns * (procs > 1 ? procs : 2) * rarely;
     return fresh_ns[p->id] != 0 && now_ - fresh_ns[p->id] >= patience && has_thread();
   }
 
@@ -387,6 +393,16 @@ class Round {
       return;
     }
     request_preempt(m, p, word, kind);
+  }
+
+  // Goroutines that spin were paused, and others that do not: one of those may have what they spin
+  // for. So if this one spins, too, it is paused at once for one of the others.
+  void probe(M* m, P* p, PWord word, Watched& w) {
+    const int64_t last = w.asked_ns > w.resumed_ns ? w.asked_ns : w.resumed_ns;
+    look_again_at(last + probe_ns);
+    if (now_ - last < probe_ns) return;
+    w.asked_ns = now_;
+    request_preempt(m, p, word, Preempt::if_spinning);
   }
 
   static int places_for_urgent() {

@@ -10,13 +10,13 @@ namespace {
 
 constexpr int64_t ms = 1'000'000;
 constexpr int64_t s = 1'000 * ms;
-constexpr int64_t pauses_per_s = 40;
-constexpr int64_t pauses_per_s2 = 300;
+constexpr double pauses_per_s3 = 400;
 constexpr int64_t sleepers_per_s = 800;
-constexpr int tied_room = 48;
+constexpr int tied_room = 80;
 constexpr int tied_room_per_p = 2;  // if that is more
-constexpr int tied_room_beside_futexes = 4;
-constexpr int64_t futex_memory_ns = 50 * ms;
+constexpr int tied_room_beside_locks = 4;
+constexpr int shared_room_beside_locks = 64;  // of tied ones and sleepers together
+constexpr int64_t lock_memory_ns = 50 * ms;
 constexpr int64_t longest_round_ns = 4 * ms;  // more is a machine without a core for sysmon
 constexpr int64_t most_help = 64;
 constexpr int64_t least_help = -16;
@@ -44,9 +44,8 @@ int64_t help = 0;     // of long slices to paused goroutines: they end; below 0:
 int64_t vain_ns = 0;  // processor time since then
 int64_t round_ns = 0;
 int64_t round_length_ns = 0;
-int64_t futex_ns = 0;  // when a thread was last found asleep at one...
-bool futexes = false;  // ...which is not long ago
-int usual_room = tied_room;
+int64_t lock_ns = 0;  // when a thread was last found that waits for a lock, asleep or spinning...
+bool locks = false;   // ...which is not long ago
 
 // All cores together make so many seconds of processor time a second.
 int64_t cores() {
@@ -95,10 +94,11 @@ void note_unpaused(bool soon) {
 void update_gate(int64_t now_ns) {
   round_length_ns = now_ns - round_ns < longest_round_ns ? now_ns - round_ns : longest_round_ns;
   round_ns = now_ns;
-  futexes = now_ns - futex_ns < futex_memory_ns && futex_ns != 0;
+  if (sched.spinner_waits.load(relaxed)) note_lock(now_ns);
+  locks = now_ns - lock_ns < lock_memory_ns && lock_ns != 0;
   const int procs = sched.procs.load(relaxed);
-  usual_room = tied_room_per_p * procs > tied_room ? tied_room_per_p * procs : tied_room;
-  sched.tied_room.store(futexes ? tied_room_beside_futexes + procs : usual_room, relaxed);
+  const int usual_room = tied_room_per_p * procs > tied_room ? tied_room_per_p * procs : tied_room;
+  sched.tied_room.store(locks ? tied_room_beside_locks + procs : usual_room, relaxed);
   const uint32_t moved = unpaused.load(relaxed);
   if (moved != unpaused_seen || !crowded()) vain_ns = 0;
   unpaused_seen = moved;
@@ -115,16 +115,15 @@ bool only_hogs() { return help < 0; }
 void note_long_slice() { help = help > least_help + hog_weighs ? help - hog_weighs : least_help; }
 
 bool may_pause(int extra_places) {
+  const double stalled_s = static_cast<double>(vain_ns) / static_cast<double>(cores() * s);
+  const auto grown = static_cast<int64_t>(pauses_per_s3 * stalled_s * stalled_s * stalled_s);
+  const int tied = sched.tied.load(relaxed);
   // A tied goroutine that gets its turn may fall asleep at the same futex: that frees no thread.
   // What is woken is done soon, and has its places.
-  if (extra_places == 0 && futexes &&
-      sched.tied.load(relaxed) + sched.lost_ms.load(relaxed) >= usual_room)
+  if (extra_places == 0 && locks &&
+      tied + sched.lost_ms.load(relaxed) >= shared_room_beside_locks + grown)
     return false;
-  const int64_t stalled_ms = vain_ns / cores() / ms;
-  const int64_t grown =
-      pauses_per_s * stalled_ms / 1'000 + pauses_per_s2 * stalled_ms * stalled_ms / 1'000'000;
-  const int room = sched.tied_room.load(relaxed);
-  return sched.tied.load(relaxed) < room + extra_places + grown && has_thread();
+  return tied < sched.tied_room.load(relaxed) + extra_places + grown && has_thread();
 }
 
 bool may_leave_asleep(uint32_t crowd, int extra_places) {
@@ -138,7 +137,7 @@ bool may_leave_asleep(uint32_t crowd, int extra_places) {
   return c.asleep.load(relaxed) < room + extra_places + grown && has_thread();
 }
 
-void note_futex(int64_t now_ns) { futex_ns = now_ns; }
+void note_lock(int64_t now_ns) { lock_ns = now_ns; }
 
 void note_refused(uint32_t crowd, int64_t now_ns) {
   Crowd& c = crowds[crowd];

@@ -7,10 +7,13 @@
 // rules on this page bound the threads of a program, whatever its goroutines do. sysmon asks them
 // before every pause and before every P that it takes from a sleeping thread.
 //
-//   - Tied goroutines have a room of 48, or of 2 per P if that is more. It shrinks to 4 + 1 per P
-//     while threads fall asleep at futexes, because more paused goroutines hold more locks. While
-//     the room is full (crowded()), a slice ends in a *rotation*: the P goes from the goroutine
-//     that is paused to one that waits tied.
+//   - Tied goroutines have a room of 80, or of 2 per P if that is more. It shrinks to 4 + 1 per P
+//     while threads fall asleep at futexes or are paused while they spin, because more paused
+//     goroutines hold more locks. While the room is full (crowded()), a slice ends in a *rotation*:
+//     the P goes from the goroutine that is paused to one that waits tied.
+//   - A goroutine that is paused while it spins (arch::is_spinning) waits for another one, perhaps
+//     for one that was paused with a spin lock. So its P goes to a tied goroutine that does not
+//     spin, if there is one. While there is, sysmon looks at those that run every millisecond.
 //   - Threads asleep at one futex word have a room of 8; those asleep in other calls have a room
 //     of 512. While it is full, a P stays with its sleeping thread unless a goroutine waits tied
 //     for it. A P whose thread sleeps at a futex always goes to a tied goroutine first: that one
@@ -18,7 +21,7 @@
 //   - Goroutines that have begun may wait for one that has not. Such a program shows by time: each
 //     room grows while nobody leaves it. For tied goroutines the clock t counts processor time
 //     that they used in vain, that is, since a paused goroutine last ended, parked or went to
-//     sleep in a call: the room grows by 40 t + 300 t^2, t in seconds. For sleepers the clock
+//     sleep in a call: the room grows by 400 t^3, t in seconds. For sleepers the clock
 //     counts the time during which a P was refused and nobody of that crowd came back: their room
 //     grows by 800 a second.
 //   - A goroutine that a timer or a descriptor wakes is done soon, as a rule, and the one that was
@@ -33,13 +36,13 @@
 // are paused at all. If they compute on, fresh ones come first and slices are short.
 //
 // Bounds. Goroutines of a batch end one by one, because every other turn of a rotation is the
-// oldest goroutine's. So t stays below about four times the length of a task, and for tasks of up
-// to 100 ms the room grows by less than 70. Progress. If all goroutines that have begun wait for a
+// oldest goroutine's. So t stays below about three times the length of a task, and for tasks of up
+// to 200 ms the room grows by less than 60. Progress. If all goroutines that have begun wait for a
 // fresh one, none leaves its room. So the room grows without end, every second turn starts a fresh
 // goroutine, and the awaited one runs after at most as many turns as there were goroutines before
 // it. Others may leave the room again and again beside them, and set its clock back: so on each P
-// a fresh goroutine begins after 100 ms times the number of Ps in any case. tests/model/gate.pml
-// checks both.
+// a fresh goroutine begins after 100 ms times the number of Ps (200 ms at least) in any case, or
+// after a multiple of that if more are tied than have room. tests/model/gate.pml checks both.
 //
 // Rejected: one budget for all (it throttles plain sleepers); a clock that any progress resets
 // (with a ticker beside them, the late goroutine waits for ever); a clock of wall time for pauses
@@ -101,8 +104,8 @@ void update_gate(int64_t now_ns);
 bool may_pause(int extra_places = 0);
 /// A P may go from a thread that sleeps in that crowd to a fresh goroutine.
 bool may_leave_asleep(uint32_t crowd, int extra_places = 0);
-/// A thread was found asleep at a futex.
-void note_futex(int64_t now_ns);
+/// A thread was found that waits for a lock.
+void note_lock(int64_t now_ns);
 /// A P stays with a thread of that crowd although goroutines wait.
 void note_refused(uint32_t crowd, int64_t now_ns);
 /// Whether a goroutine gets a long slice although fresh ones wait; paused: it was paused before.

@@ -29,6 +29,7 @@
  *   - Fresh goroutines wait in one queue.  Slices have one length; whether tied ones are likely to be done soon
  *     (only_hogs) is a free choice at any time.  The growth is linear.
  *   - Which goroutine follows one that ends is a free choice where the place of the goroutine in the queues decides.
+ *   - Goroutines that spin go after tied ones that do not; here no goroutine is known to spin.
  *   - The ticker uses no time.  The core on which a thread was last plays no role.
  *   - Sleepers in calls and their rooms are left out, and so are the threads themselves.
  *

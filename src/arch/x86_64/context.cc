@@ -105,6 +105,23 @@ void restart_interrupted_call(void* signal_context) {
   registers[REG_RIP] -= 2;
 }
 
+bool is_spinning(const void* signal_context) {
+  constexpr uintptr_t page = 4096;
+  constexpr uintptr_t around = 32;
+  const auto* registers = static_cast<const ucontext_t*>(signal_context)->uc_mcontext.gregs;
+  const auto pc = static_cast<uintptr_t>(registers[REG_RIP]);
+  // The next page need not be there.
+  const uintptr_t first = pc & ~(page - 1);
+  const uintptr_t from = pc - first < around ? first : pc - around;
+  const uintptr_t end = pc + around < first + page ? pc + around : first + page;
+  const auto* code = reinterpret_cast<const uint8_t*>(from);  // NOLINT(performance-no-int-to-ptr)
+  const uintptr_t size = end - from;
+  for (uintptr_t i = 0; i + 1 < size; ++i) {
+    if (code[i] == 0xf3 && code[i + 1] == 0x90) return true;
+  }
+  return false;
+}
+
 // A request of valgrind's: a sequence of instructions that does nothing to a processor, with the
 // address of the arguments in rax. The same as VALGRIND_STACK_REGISTER in its header.
 void register_stack(void* low, void* high) {
