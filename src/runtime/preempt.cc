@@ -77,13 +77,15 @@ void fetch_fresh(P* p) {
   }
 }
 
-void pause(M* m, Pass to) {
+void pause(M* m, Preempt kind) {
   P* p = m->p;
+  Pass to = pass_of(kind);
   if (to == Pass::in_turn) fetch_fresh(p);
   sched.lock.lock();
   // What it waits for may be a lock that a paused goroutine holds. That one costs no thread.
-  if (m->spins && to == Pass::in_turn && has_unspinning_tied_locked()) to = Pass::to_tied;
-  if (!can_pass_on_locked(p, to)) {
+  const bool for_unspinning = m->spins && has_unspinning_tied_locked();
+  if (for_unspinning && to == Pass::in_turn) to = Pass::to_tied;
+  if (!can_pass_on_locked(p, to) || (kind == Preempt::if_spinning && !for_unspinning)) {
     sched.lock.unlock();
     return;
   }
@@ -144,8 +146,8 @@ void preempt_here(M* m, bool spins) {
     if (kind == Preempt::surrender) {
       if (const uint32_t in = m->surrenders_in.load(relaxed); in != no_crowd) note_lost(m, -1, in);
       give_up_p(m);  // the thread sleeps in some call, which is none of our business
-    } else if (kind != Preempt::if_spinning || spins) {
-      pause(m, pass_of(kind));
+    } else {
+      pause(m, kind);
     }
   }
   m->spins = false;

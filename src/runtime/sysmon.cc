@@ -25,6 +25,7 @@
 //
 // sysmon takes no lock of libc and none that is held outside of the runtime: it must go on whoever
 // is paused.
+#include <algorithm>
 #include <utility>
 
 #include "os/thread.h"
@@ -72,6 +73,7 @@ struct Watched {
   int64_t cpu_ns = 0;      // of the M's thread, at...
   int64_t cpu_at_ns = 0;   // ...this time; 0: not read yet
   int64_t asked_ns = 0;    // the last preemption asked for
+  int64_t probed_ns = 0;   // the last one in case that it spins
   int64_t inside_ns = 0;   // since when each look has found it inside the runtime
   int64_t vain_ns = 0;     // processor time in a first slice that is not over yet
   bool was_paused = false;
@@ -398,10 +400,13 @@ class Round {
   // Goroutines that spin were paused, and others that do not: one of those may have what they spin
   // for. So if this one spins, too, it is paused at once for one of the others.
   void probe(M* m, P* p, PWord word, Watched& w) {
-    const int64_t last = w.asked_ns > w.resumed_ns ? w.asked_ns : w.resumed_ns;
-    look_again_at(last + probe_ns);
-    if (now_ - last < probe_ns) return;
-    w.asked_ns = now_;
+    const int64_t last = std::max({w.probed_ns, w.asked_ns, w.resumed_ns});
+    if (now_ - last < probe_ns) {
+      look_again_at(last + probe_ns);
+      return;
+    }
+    look_again_at(now_ + probe_ns);
+    w.probed_ns = now_;
     request_preempt(m, p, word, Preempt::if_spinning);
   }
 
