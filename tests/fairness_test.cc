@@ -90,12 +90,13 @@ TEST(Fairness, OfAPingPongPairAndACrowdInTheQueue) {
   wg.wait();
 }
 
-// Who sends to many in turn and those who wait for their turn: everybody gets as many. On one
-// processor, because a thread that the kernel stops for a while would stop its receiver with it.
+// A thread sends to eight receivers that wait for their turn: everyone gets its share. On one
+// processor, because a thread that the kernel stops for a while would stop its receiver with it. A
+// receiver that finds the sender waiting each time goes on for a slice: there have to be many.
 TEST(Fairness, OfReceiversThatWaitOnOneChannel) {
   const int procs = gomaxprocs(1);
   constexpr int receivers = 8;
-  const int rounds = scaled(4000);
+  constexpr int rounds = 20'000;
   chan<int> c(0);
   std::atomic<int> ready{0};
   int got[receivers] = {};

@@ -13,6 +13,8 @@
 #include <cstring>
 #include <vector>
 
+#include "runtime/sanitizer.h"
+
 namespace gofer::internal {
 namespace {
 
@@ -89,6 +91,7 @@ void look(int, siginfo_t*, void* context) { seen = arch::is_spinning(context) ? 
 class Interrupted : public testing::Test {
  protected:
   void SetUp() override {
+    if (tsan_enabled) GTEST_SKIP() << "TSan delays a signal until the thread calls libc";
     struct sigaction action {};
     action.sa_sigaction = look;
     action.sa_flags = SA_SIGINFO;
