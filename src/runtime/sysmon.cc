@@ -23,8 +23,7 @@
 // Every pause and every P taken from a sleeping thread may cost a thread: thread_gate.h has the
 // rules for how many there may be, and sysmon asks it each time.
 //
-// sysmon takes no lock of libc and none that is held outside of the runtime: it must go on whoever
-// is paused.
+// sysmon takes no lock of libc and none that is held outside of the runtime: it must go on always.
 #include <algorithm>
 #include <utility>
 
@@ -306,8 +305,7 @@ class Round {
     }
   }
 
-  // Whatever else moves on and sets the clocks of the gate back, a fresh goroutine begins up to ten
-  // times a second; the more are tied beyond their room, the more rarely.
+  // Whatever sets the clocks of the gate back, a fresh goroutine begins up to ten times a second.
   bool fresh_overdue(P* p) {
     const int beyond = sched.tied.load(relaxed) - sched.tied_room.load(relaxed);
     const int rarely = 1 + (beyond > 0 ? beyond / fresh_patience_step : 0);
