@@ -50,6 +50,12 @@ class Row:
     burners: bool = False  # beside processes that burn every core
     quick_n: int | None = None  # the size with --quick
     at_most: int | None = None  # no more processes a side than that, because each takes long
+    guard: str | None = None  # GOFER_DEBUG=guard=..., and the end of the metric's name
+
+    @property
+    def printed(self) -> str:
+        """The metric by the name that the workload gives it."""
+        return self.metric.removesuffix(f"_{self.guard}")
 
 
 # A metric of this name is the largest number of threads that the process had, as seen from here.
@@ -60,6 +66,8 @@ CALLS = [f"calls_{form}_{time}_{goroutines}"
          for form in ("announced", "handoff", "unannounced")
          for time in ("10us", "100us", "1ms", "10ms")
          for goroutines in (1, 10, 100)]
+
+GUARDS = ("mprotect", "none")
 
 ROWS = [
     # the scheduler alone
@@ -129,6 +137,11 @@ ROWS = [
     Row("parked_1m_rss", "parked_1m", {2: 1.70}, memory_gib=8, tie=MEMORY_TIE),
     Row("parked_1m_pte", "parked_1m", {2: None}, memory_gib=8),
     Row("parked_1m_create", "parked_1m", {2: 1.60}, memory_gib=8),
+    # stacks as older kernels have them, and without guards; Go's side is the ordinary one
+    *(Row(f"{metric}_{guard}", metric, {1: None}, guard=guard)
+      for guard in GUARDS for metric in ("yield", "ping_pong")),
+    *(Row(f"parked_1m_{metric}_{guard}", "parked_1m", {2: None}, memory_gib=8, at_most=3, guard=guard)
+      for guard in GUARDS for metric in ("rss", "pte", "create")),
 ]
 
 
@@ -355,8 +368,9 @@ class Bench:
         arguments = {
             "workload": workload, "procs": procs, "n": rows[0].quick_n if self.quick else None,
             "burners": rows[0].burners, "threads": any(r.metric.endswith(THREADS) for r in rows),
+            "debug": f"guard={rows[0].guard}" if rows[0].guard else None,
         }
-        wanted = {r.metric: r.metric for r in rows}
+        wanted = {r.printed: r.metric for r in rows}
         turns = [Turn(s.name, s, arguments, wanted) for s in (self.gofer, self.go) if s]
         collected = self.take_turns(f"{workload} P={procs}", turns, rows[0].at_most)
         return [self.result(row, procs, collected[row.metric]) for row in rows]
@@ -405,13 +419,13 @@ def free_gib() -> float:
 
 def run_rows(bench: Bench, only: str | None) -> list[dict]:
     """Rows of one workload at one P come from the same processes."""
-    groups: dict[tuple[str, int], list[Row]] = {}
+    groups: dict[tuple[str, str | None, int], list[Row]] = {}
     for row in ROWS:
         if selected(only, row.metric, row.workload):
             for procs in row.bars:
-                groups.setdefault((row.workload, procs), []).append(row)
+                groups.setdefault((row.workload, row.guard, procs), []).append(row)
     results = []
-    for (workload, procs), rows in groups.items():
+    for (workload, _, procs), rows in groups.items():
         if (need := max(r.memory_gib for r in rows)) > free_gib():
             bench.left_out.append(f"{workload} P={procs}: left out, it needs {need} GiB of memory")
             continue

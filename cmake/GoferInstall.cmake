@@ -15,6 +15,7 @@ foreach(kind IN ITEMS static shared)
     DESTINATION "${gofer_cmake_dir}")
 endforeach()
 
+install(TARGETS gofer_check LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(TARGETS gofer_preemptible EXPORT gofer-preemptible ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(EXPORT gofer-preemptible NAMESPACE gofer:: FILE gofer-preemptible.cmake DESTINATION "${gofer_cmake_dir}")
 install(FILES "${PROJECT_SOURCE_DIR}/cmake/GoferPreemptible.cmake"

@@ -51,6 +51,8 @@ probe() {
         want lld has_command ld.lld
         want valgrind has_command valgrind
         want libjemalloc2 has_library libjemalloc.so.2
+        want libasio-dev has_header asio.hpp
+        want libpq-dev has_header postgresql/libpq-fe.h
         want libtcmalloc-minimal4 has_library libtcmalloc_minimal.so.4
         want clang-format has_command clang-format ;;
       clang)

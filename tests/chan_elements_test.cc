@@ -189,7 +189,7 @@ TYPED_TEST(ChannelOf, SentInVainByCloseStaysWithTheCaller) {
             if (i % 3 == 0) {
               c.send(std::move(element));
             } else if (i % 3 == 1) {
-              c.send_for(1h, std::move(element));
+              static_cast<void>(c.send_for(1h, std::move(element)));
             } else {
               select(on_send(c, std::move(element)), on_timeout(1h));
             }
@@ -240,9 +240,9 @@ TEST(ElementThatThrows, WhileItIsCopiedOrMovedIntoTheChannelIsNotSent) {
     element.fuse = 1;
     EXPECT_THROW(c.send(std::move(element)), Broken);
     element.fuse = 1;
-    EXPECT_THROW(c.try_send(std::move(element)), Broken);
+    EXPECT_THROW(static_cast<void>(c.try_send(std::move(element))), Broken);
     element.fuse = 1;
-    EXPECT_THROW(c.send_for(1h, std::move(element)), Broken);
+    EXPECT_THROW(static_cast<void>(c.send_for(1h, std::move(element))), Broken);
     element.fuse = 1;
     EXPECT_THROW(select(on_send(c, std::move(element)), on_default()), Broken);
     EXPECT_THROW(d.send(copied), Broken);
@@ -288,7 +288,7 @@ TEST(ElementThatThrows, WhileItIsReceivedGoesBack) {
       EXPECT_THROW(c.recv(), Broken);
       EXPECT_EQ(c.recv()->value, 0);
       EXPECT_EQ(c.recv()->value, 1);
-      EXPECT_THROW(c.recv_for(1h), Broken);
+      EXPECT_THROW(static_cast<void>(c.recv_for(1h)), Broken);
       EXPECT_EQ(c.recv()->value, 2);
       EXPECT_TRUE(wait_until([&] {
         try {
@@ -298,7 +298,7 @@ TEST(ElementThatThrows, WhileItIsReceivedGoesBack) {
         }
       }));
       EXPECT_EQ(c.try_recv()->value, 3);
-      EXPECT_THROW(c.recv_until(std::chrono::steady_clock::now() + 1h), Broken);
+      EXPECT_THROW(static_cast<void>(c.recv_until(std::chrono::steady_clock::now() + 1h)), Broken);
       EXPECT_FALSE(c.closed());
       EXPECT_EQ(c.recv()->value, 4);
       EXPECT_THROW(c.recv(), Broken);

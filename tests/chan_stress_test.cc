@@ -499,10 +499,10 @@ TEST_F(ChannelStress, ElementsAreDestroyedOnceHoweverTheyEnd) {
     chan<std::shared_ptr<int>> c(static_cast<std::size_t>(round % 4));
     wait_group group;
     group.go([c, token] {
-      for (int i = 0; i < 3; ++i) c.send_for(i * 10us, token);
+      for (int i = 0; i < 3; ++i) static_cast<void>(c.send_for(i * 10us, token));
     });
     group.go([c] {
-      for (int i = 0; i < 2; ++i) c.recv_for(i * 10us);
+      for (int i = 0; i < 2; ++i) static_cast<void>(c.recv_for(i * 10us));
     });
     group.wait();
   }
@@ -516,8 +516,8 @@ TEST_F(ChannelStress, ChannelIsFreedOnceByWhoeverIsLast) {
   run([&] {
     for (int round = 0; round < rounds; ++round) {
       chan<std::shared_ptr<int>> c(1);
-      go([c] { c.try_recv(); });
-      go([c, token] { c.try_send(token); });
+      go([c] { static_cast<void>(c.try_recv()); });
+      go([c, token] { static_cast<void>(c.try_send(token)); });
     }
   });
   EXPECT_TRUE(wait_until([] { return num_goroutine() == 0; }));

@@ -76,8 +76,9 @@ TEST(Channel, HasRoomForItsCapacityAndNoMore) {
 }
 
 TEST(Channel, WithImpossibleCapacityIsNotMade) {
-  EXPECT_THROW(make_chan<char>(std::numeric_limits<std::size_t>::max()), std::length_error);
-  EXPECT_THROW(make_chan<double>(std::size_t{1} << 40), std::length_error);
+  EXPECT_THROW(static_cast<void>(make_chan<char>(std::numeric_limits<std::size_t>::max())),
+               std::length_error);
+  EXPECT_THROW(static_cast<void>(make_chan<double>(std::size_t{1} << 40)), std::length_error);
   EXPECT_EQ(make_chan<int>().cap(), 0u);
   EXPECT_EQ(make_chan<int>(7).cap(), 7u);
 }
@@ -129,9 +130,9 @@ TEST(Channel, OfClosedOrNilMisusedThrowsGosWords) {
       chan<int> c(capacity);
       c.close();
       EXPECT_EQ(error_of([&] { c.send(1); }), "send on closed channel");
-      EXPECT_EQ(error_of([&] { c.try_send(1); }), "send on closed channel");
-      EXPECT_EQ(error_of([&] { c.send_for(1h, 1); }), "send on closed channel");
-      EXPECT_EQ(error_of([&] { c.send_for(0s, 1); }), "send on closed channel");
+      EXPECT_EQ(error_of([&] { static_cast<void>(c.try_send(1)); }), "send on closed channel");
+      EXPECT_EQ(error_of([&] { static_cast<void>(c.send_for(1h, 1)); }), "send on closed channel");
+      EXPECT_EQ(error_of([&] { static_cast<void>(c.send_for(0s, 1)); }), "send on closed channel");
       EXPECT_EQ(error_of([&] { c.close(); }), "close of closed channel");
     }
     EXPECT_EQ(error_of([] { chan<int>().close(); }), "close of nil channel");
@@ -170,9 +171,9 @@ TEST(Channel, BlockedSenderGetsErrorWhenClosed) {
     const auto sender = [&](auto&& send) { errors += error_of(send) == "send on closed channel"; };
     wait_group group;
     group.go([&] { sender([&] { c.send(1); }); });
-    group.go([&] { sender([&] { c.send_for(1h, 1); }); });
+    group.go([&] { sender([&] { static_cast<void>(c.send_for(1h, 1)); }); });
     std::thread thread([&] { sender([&] { c.send(1); }); });
-    std::thread timed([&] { sender([&] { c.send_for(1h, 1); }); });
+    std::thread timed([&] { sender([&] { static_cast<void>(c.send_for(1h, 1)); }); });
     EXPECT_TRUE(wait_until([&] { return waiting_senders(c) == 4; }));
     EXPECT_EQ(errors, 0);
     c.close();

@@ -62,6 +62,21 @@ TEST_F(ContextEnd, HasAnErrorOnlyWhenItIsDone) {
   EXPECT_EQ(wrong, 0);
 }
 
+TEST_F(ContextEnd, ComesFromAboveWhileAStopTokenIsAdded) {
+  std::vector<cancellable> all(static_cast<std::size_t>(scaled(20'000)));
+  for (auto& one : all) one = with_cancel(background());
+  const std::stop_source source;
+  std::thread canceller([&] {
+    for (const auto& one : all) one.cancel();
+  });
+  for (const auto& one : all) {
+    const context ctx = with_stop_token(one.ctx, source.get_token());
+    spin_until([&] { return static_cast<bool>(ctx.err()); });
+    EXPECT_EQ(ctx.err(), context_errc::canceled);
+  }
+  canceller.join();
+}
+
 TEST_F(ContextEnd, ASecondCancelReturnsWhenAllBelowAreDone) {
   constexpr std::size_t children = 20;
   std::atomic<int> wrong{0};

@@ -250,16 +250,54 @@ TEST(StackSize, ThatIsAbsurdIsAnException) {
   EXPECT_FALSE(r.out_has("ran\n")) << r;
 }
 
-TEST(NoMappings, ForMoreStacksMakesGoroutinesWaitForFreeOnes) {
+TEST(NoMappings, AreLeftForGuardsAndStacksGoWithout) {
   if (under_asan || under_tsan) GTEST_SKIP() << "too many stacks";
-  const ChildResult r = memory("mappings", {with_debug("guard=mprotect")});
+  for (const char* guard : {"guard=mprotect", "guard=none"}) {
+    const ChildResult r = memory("mappings", {with_debug(guard)});
+    EXPECT_TRUE(r.exited_with(0)) << r;
+    EXPECT_TRUE(r.out_has("completed\n")) << r;
+    EXPECT_EQ(r.err, "") << r;
+    EXPECT_LT(std::stol(value_of(r, "mappings")), 65530 / 2) << r;
+  }
+}
+
+TEST(NoMappings, BecauseTheProgramHasThemAllMakesGoroutinesWaitForStacks) {
+  if (under_asan || under_tsan) GTEST_SKIP() << "the sanitizer needs mappings, too";
+  const ChildResult r = memory("no_mappings");
   EXPECT_TRUE(r.exited_with(0)) << r;
   EXPECT_TRUE(r.out_has("completed\n")) << r;
-  const int messages = count_of(r.err, "gofer: no guarded stack to be had");
-  EXPECT_LE(messages, 1) << r;
-  if (r.out_has("at once: some\n")) {
-    EXPECT_EQ(messages, 1) << r;
+  const bool some_waited = r.out_has("at once: some\n");
+  EXPECT_EQ(count_of(r.err, "gofer: no stack to be had"), some_waited ? 1 : 0) << r;
+}
+
+// ---- Memory that is promised, or locked
+
+long parked_kb(const ChildResult& r, const std::string& name) {
+  return std::stol(value_of(r, name));
+}
+
+TEST(LockedMemory, IsWhatAGoroutineTouchesAndNotAllOfItsStack) {
+  if (under_asan || under_tsan) GTEST_SKIP() << "the sanitizer's shadow cannot be locked";
+  const ChildResult r = memory("locked");
+  if (r.out_has("not allowed\n")) GTEST_SKIP() << "mlockall is not allowed";
+  EXPECT_TRUE(r.exited_with(0)) << r;
+  EXPECT_EQ(r.err, "") << r;
+  // Threads have stacks of 8 MiB, which libc makes and the kernel fills.
+  EXPECT_LT(parked_kb(r, "resident"), 8 * 1024 * (parked_kb(r, "threads") + 1) + 16 * 1024) << r;
+}
+
+TEST(PromisedMemory, OfAGoroutineIsSmall) {
+  if (under_asan || under_tsan) GTEST_SKIP() << "the sanitizer has memory of its own";
+  for (const char* settings : {"overcommit=1", "overcommit=0", "guard=mprotect", "guard=none"}) {
+    const ChildResult r = memory("promised", {with_debug(settings)});
+    EXPECT_TRUE(r.exited_with(0)) << settings << r;
+    EXPECT_LT(parked_kb(r, "stacks"), 160 * 1024) << settings << r;
   }
+}
+
+TEST(PromisedMemory, IsAskedForInGoIfTheKernelMayRefuseIt) {
+  if (under_asan || under_tsan) GTEST_SKIP() << "the sanitizer has memory of its own";
+  expect_survived(memory("data_limit", {with_debug("overcommit=0")}), 1000, 2700);
 }
 
 }  // namespace

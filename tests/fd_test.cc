@@ -113,7 +113,7 @@ TEST_F(Fd, MovesNothingWithoutWaiting) {
 
 TEST_F(Fd, ReadOfNothingTakesNoDatagram) {
   Ends e = make_pair(SOCK_DGRAM);
-  e.out.write("one");
+  (void)e.out.write("one");
   EXPECT_EQ(e.in.read(buffer()), 0u);
   char bytes[10];
   EXPECT_EQ(e.in.read(bytes), 3u);
@@ -287,7 +287,7 @@ TEST_F(Fd, WriteToAPipeThatNobodyReadsFailsWithoutASignal) {
       Ends e = socket ? make_pair() : make_pipe();
       e.in.close();
       for (int i = 0; i < 3; ++i) {
-        EXPECT_EQ(thrown_by([&] { e.out.write("x"); }), std::errc::broken_pipe);
+        EXPECT_EQ(thrown_by([&] { (void)e.out.write("x"); }), std::errc::broken_pipe);
       }
     }
     sigset_t set;
@@ -308,7 +308,7 @@ TEST_F(Fd, ASignalThatWasPendingStays) {
       if (raised) pthread_kill(pthread_self(), SIGPIPE);
       Ends e = make_pipe();
       e.in.close();
-      EXPECT_EQ(thrown_by([&] { e.out.write("x"); }), std::errc::broken_pipe);
+      EXPECT_EQ(thrown_by([&] { (void)e.out.write("x"); }), std::errc::broken_pipe);
       sigset_t pending;
       sigpending(&pending);
       EXPECT_EQ(sigismember(&pending, SIGPIPE), raised ? 1 : 0);
@@ -327,7 +327,7 @@ TEST_F(Fd, WriterOfAPipeIsToldWhenItsReaderLeaves) {
       EXPECT_TRUE(waiting_for_io(1));
       e.in.close();
     });
-    EXPECT_EQ(thrown_by([&] { e.out.write("x"); }), std::errc::broken_pipe);
+    EXPECT_EQ(thrown_by([&] { (void)e.out.write("x"); }), std::errc::broken_pipe);
     wg.wait();
   });
 }
@@ -345,14 +345,14 @@ TEST_F(Fd, EventfdCountsUp) {
     EXPECT_EQ(event.read({&value, sizeof value}), sizeof value);
     EXPECT_EQ(value, 3u);
     char small;
-    EXPECT_EQ(thrown_by([&] { event.read({&small, 1}); }), std::errc::invalid_argument);
+    EXPECT_EQ(thrown_by([&] { (void)event.read({&small, 1}); }), std::errc::invalid_argument);
     wg.wait();
     value = ~std::uint64_t{0} - 1;
-    event.write({&value, sizeof value});
+    (void)event.write({&value, sizeof value});
     wg.go([&] {
       EXPECT_TRUE(waiting_for_io(1));
       std::uint64_t got = 0;
-      event.read({&got, sizeof got});
+      (void)event.read({&got, sizeof got});
       EXPECT_EQ(got, value);
     });
     const std::uint64_t one = 1;
@@ -443,7 +443,8 @@ TEST_F(Fd, DatagramsKeepTheirBounds) {
     EXPECT_EQ(e.out.writev(parts), 4u);
     char bytes[3];
     EXPECT_EQ(e.in.read(bytes), 3u);
-    EXPECT_EQ(thrown_by([&] { e.out.write(std::string(16 << 20, 'x')); }), std::errc::message_size);
+    EXPECT_EQ(thrown_by([&] { (void)e.out.write(std::string(16 << 20, 'x')); }),
+              std::errc::message_size);
   });
 }
 
@@ -470,11 +471,11 @@ TEST_F(Fd, FilesOnDiskAreReadAndWritten) {
     const auto [ctx, cancel] = with_cancel(background());
     cancel();
     EXPECT_EQ(thrown_by([&, ctx = ctx] {
-                file.read(ctx, {&byte, 1});
+                (void)file.read(ctx, {&byte, 1});
               }),
               std::errc::operation_canceled);
     file.close();
-    EXPECT_EQ(thrown_by([&] { file.read({&byte, 1}); }), io_errc::closed);
+    EXPECT_EQ(thrown_by([&] { (void)file.read({&byte, 1}); }), io_errc::closed);
   });
 }
 
@@ -490,15 +491,15 @@ TEST_F(Fd, DevicesThatAreAlwaysReady) {
     const fd full(open("/dev/full", O_RDWR | O_CLOEXEC));
     EXPECT_EQ(thrown_by([&] { full.write_all("x"); }), std::errc::no_space_on_device);
     const fd folder(open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    EXPECT_EQ(thrown_by([&] { folder.read(bytes); }), std::errc::is_a_directory);
+    EXPECT_EQ(thrown_by([&] { (void)folder.read(bytes); }), std::errc::is_a_directory);
   });
 }
 
 TEST_F(Fd, EndThatCannotBeUsedSaysSo) {
   Ends e = make_pipe();
   char byte;
-  EXPECT_EQ(thrown_by([&] { e.out.read({&byte, 1}); }), std::errc::bad_file_descriptor);
-  EXPECT_EQ(thrown_by([&] { e.in.write("x"); }), std::errc::bad_file_descriptor);
+  EXPECT_EQ(thrown_by([&] { (void)e.out.read({&byte, 1}); }), std::errc::bad_file_descriptor);
+  EXPECT_EQ(thrown_by([&] { (void)e.in.write("x"); }), std::errc::bad_file_descriptor);
 }
 
 // ---- handles
@@ -538,7 +539,7 @@ TEST_F(Fd, ClosedByOneIsClosedForAll) {
     std::error_code ec;
     EXPECT_EQ(copy.read({&byte, 1}, ec), 0u);
     EXPECT_EQ(ec, io_errc::closed);
-    EXPECT_EQ(thrown_by([&] { copy.read(buffer()); }), io_errc::closed);
+    EXPECT_EQ(thrown_by([&] { (void)copy.read(buffer()); }), io_errc::closed);
     EXPECT_EQ(thrown_by([&] { copy.write_all("x"); }), io_errc::closed);
     EXPECT_EQ(thrown_by([&] { copy.wait_readable(); }), io_errc::closed);
     EXPECT_EQ(thrown_by([&] { copy.set_deadline(1s); }), io_errc::closed);
@@ -553,12 +554,12 @@ TEST_F(Fd, HandleOfNothingIsClosed) {
   none.close();
   char byte;
   const auto closed = io_errc::closed;
-  EXPECT_EQ(thrown_by([&] { none.read({&byte, 1}); }), closed);
+  EXPECT_EQ(thrown_by([&] { (void)none.read({&byte, 1}); }), closed);
   EXPECT_EQ(thrown_by([&] { none.read_full(background(), {&byte, 1}); }), closed);
-  EXPECT_EQ(thrown_by([&] { none.readv({}); }), closed);
-  EXPECT_EQ(thrown_by([&] { none.write("x"); }), closed);
+  EXPECT_EQ(thrown_by([&] { (void)none.readv({}); }), closed);
+  EXPECT_EQ(thrown_by([&] { (void)none.write("x"); }), closed);
   EXPECT_EQ(thrown_by([&] { none.write_all("x"); }), closed);
-  EXPECT_EQ(thrown_by([&] { none.writev({}); }), closed);
+  EXPECT_EQ(thrown_by([&] { (void)none.writev({}); }), closed);
   EXPECT_EQ(thrown_by([&] { none.wait_readable(); }), closed);
   EXPECT_EQ(thrown_by([&] { none.wait_writable(background()); }), closed);
   EXPECT_EQ(thrown_by([&] { none.set_read_deadline(1s); }), closed);
@@ -604,7 +605,7 @@ TEST_F(Fd, ErrorsHaveTextsAndConditions) {
   EXPECT_EQ(closed, std::errc::bad_file_descriptor);
   EXPECT_NE(end, closed);
   try {
-    fd().read(buffer());
+    (void)fd().read(buffer());
     ADD_FAILURE();
   } catch (const std::system_error& e) {
     EXPECT_EQ(std::string(e.what()), "gofer::fd::read: use of closed descriptor");
@@ -612,7 +613,7 @@ TEST_F(Fd, ErrorsHaveTextsAndConditions) {
   errno = 77;
   Ends e = make_pipe();
   e.in.set_read_deadline(0s);
-  EXPECT_EQ(thrown_by([&] { e.in.read(buffer()); }), std::errc::timed_out);
+  EXPECT_EQ(thrown_by([&] { (void)e.in.read(buffer()); }), std::errc::timed_out);
 }
 
 }  // namespace

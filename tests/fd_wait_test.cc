@@ -58,14 +58,14 @@ void beside(Body body, Beside f) {
 std::error_code read_error(const fd& in) {
   char byte;
   std::error_code ec;
-  in.read({&byte, 1}, ec);
+  (void)in.read({&byte, 1}, ec);
   return ec;
 }
 
 std::error_code read_error(const context& ctx, const fd& in) {
   char byte;
   std::error_code ec;
-  in.read(ctx, {&byte, 1}, ec);
+  (void)in.read(ctx, {&byte, 1}, ec);
   return ec;
 }
 
@@ -195,7 +195,7 @@ TEST_F(FdWait, DeadlineCanBeMadeLongerOrRemoved) {
           in.set_deadline(1h);
         }
         sleep_until(first + 5ms);
-        e.out.write("x");
+        (void)e.out.write("x");
       });
       const std::error_code ec = read_error(e.in);
       // Whoever was late has made the first deadline count.
@@ -255,7 +255,7 @@ TEST_F(FdWait, ContextEndsAWait) {
         State s;
         start(s);
         EXPECT_EQ(read_error(s.c.ctx, s.e.in), std::errc::operation_canceled);
-        s.e.out.write("x");
+        (void)s.e.out.write("x");
         EXPECT_FALSE(read_error(s.e.in)) << "it is the call's context, not the descriptor's";
       },
       [](State& s) {
@@ -298,7 +298,7 @@ TEST_F(FdWait, ContextEndsTheWaitForATurn) {
       cancel();
     });
     EXPECT_EQ(read_error(ctx, e.in), std::errc::operation_canceled);
-    e.out.write("x");
+    (void)e.out.write("x");
     wg.wait();
   });
 }
@@ -402,7 +402,7 @@ TEST_F(FdWait, ReadersTakeEachByteOnce) {
   std::thread one_more(read_all);
   for (int i = 0; i < total; ++i) {
     const auto byte = static_cast<unsigned char>(i);
-    e.out.write({&byte, 1});
+    (void)e.out.write({&byte, 1});
   }
   e.out.close();
   wg.wait();

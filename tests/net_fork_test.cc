@@ -222,9 +222,9 @@ TEST_F(NetFork, ChildThatWaitsIsAborted) {
         char byte;
         std::error_code ec;
         if (reads) {
-          c.client.read({&byte, 1}, ec);
+          (void)c.client.read({&byte, 1}, ec);
         } else {
-          net::listen("127.0.0.1:0", {}, ec);
+          (void)net::listen("127.0.0.1:0", {}, ec);
         }
         return 8;
       });

@@ -199,7 +199,7 @@ TEST_F(NetResolve, TimeoutEndsADialWhoseLookUpIsStuck) {
     const std::string to = "slow.test:" + port_of(l);
     const int before = resolver_.asked();
     while (resolver_.asked() == before) {  // one that is late before it begins does not ask
-      EXPECT_EQ(thrown_by([&] { net::dial(to, 2ms); }), std::errc::timed_out);
+      EXPECT_EQ(thrown_by([&] { (void)net::dial(to, 2ms); }), std::errc::timed_out);
       const auto [ctx, cancel] = with_timeout(background(), 2ms);
       std::error_code ec;
       EXPECT_FALSE(net::dial(ctx, to, ec));
@@ -232,7 +232,7 @@ TEST_F(NetResolve, ContextThatIsDoneAsksNobody) {
     std::error_code ec;
     EXPECT_FALSE(net::dial(ctx, "slow.test:80", ec));
     EXPECT_EQ(ec, std::errc::operation_canceled);
-    EXPECT_EQ(thrown_by([] { net::dial("slow.test:80", 0s); }), std::errc::timed_out);
+    EXPECT_EQ(thrown_by([] { (void)net::dial("slow.test:80", 0s); }), std::errc::timed_out);
   });
   EXPECT_EQ(resolver_.asked(), 0);
 }
@@ -264,7 +264,7 @@ TEST_F(NetResolve, CancelAndAnswerAtOnce) {
         EXPECT_EQ(ec, std::errc::operation_canceled) << ec.message();
         std::error_code nobody;
         // It may have been cancelled in the middle of connect(), too.
-        if (somebody_dials(l)) l.accept(nobody);
+        if (somebody_dials(l)) (void)l.accept(nobody);
       }
       wg.wait();
       EXPECT_TRUE(stuck(0));
@@ -320,7 +320,9 @@ TEST_F(NetResolve, ManyStuckLookUpsHoldUpNobody) {
     }
   }
   for (int i = 0; i < hurried; ++i) {
-    wg.go([&, i] { late += thrown_by([&] { net::dial(to, 1ms * i); }) == std::errc::timed_out; });
+    wg.go([&, i] {
+      late += thrown_by([&] { (void)net::dial(to, 1ms * i); }) == std::errc::timed_out;
+    });
   }
   EXPECT_TRUE(wait_until([&] { return resolver_.stuck() >= dials; })) << resolver_.stuck();
   others_run_on();
@@ -420,10 +422,120 @@ TEST_F(NetResolve, AddressesAreTriedInTurn) {
     const net::listener other = net::listen(to);
     EXPECT_EQ(other.local_address().host(), "127.0.0.5");
     resolver_.answer({.addresses = {"127.0.0.3"}});
-    EXPECT_EQ(thrown_by([&] { net::listen(to); }), std::errc::address_in_use);
+    EXPECT_EQ(thrown_by([&] { (void)net::listen(to); }), std::errc::address_in_use);
     l.close();
-    EXPECT_EQ(thrown_by([&] { net::dial(to); }), std::errc::connection_refused);
+    EXPECT_EQ(thrown_by([&] { (void)net::dial(to); }), std::errc::connection_refused);
   });
+}
+
+// ---- several at once
+
+// A listener that takes no connection any more: SYNs get no answer.
+class Silent {
+ public:
+  explicit Silent(const std::string& host)
+      : l_(net::listen(host + ":0", {.backlog = 1})), at_(l_.local_address().to_string()) {
+    for (int i = 0; i < 64 && !is_silent_; ++i) {
+      const auto [ctx, cancel] = with_timeout(background(), 300ms);
+      std::error_code ec;
+      waiting_.push_back(net::dial(ctx, at_, ec));
+      is_silent_ = ec == std::errc::timed_out;
+      cancel();
+    }
+  }
+  bool is_silent() const { return is_silent_; }
+  std::string port() const { return port_of(l_); }
+
+ private:
+  net::listener l_;
+  std::string at_;
+  std::vector<net::conn> waiting_;
+  bool is_silent_ = false;
+};
+
+TEST_F(NetResolve, AddressThatIsSilentIsPassedOver) {
+  const Silent silent("127.0.0.1");
+  if (!silent.is_silent()) GTEST_SKIP() << "the backlog has no end here";
+  const net::listener l = net::listen("127.0.0.3:" + silent.port());
+  const std::string to = "several.test:" + silent.port();
+  // The second one, which is refused, does not end the wait for the first.
+  resolver_.answer({.addresses = {"127.0.0.1", "127.0.0.2", "127.0.0.3"}});
+  in_goroutine_and_thread([&] {
+    const int sockets = open_sockets_and_pipes();
+    for (const bool with_options : {false, true}) {
+      {
+        const net::conn c =
+            with_options ? net::dial(background(), to, {.attempt_delay = 0ms}) : net::dial(to);
+        EXPECT_EQ(c.remote_address(), l.local_address());
+        EXPECT_TRUE(l.accept());
+        EXPECT_EQ(open_sockets_and_pipes(), sockets + 1) << "the silent one is given up";
+      }
+    }
+  });
+}
+
+TEST_F(NetResolve, FirstAddressWinsIfItAnswersInTime) {
+  const net::listener first = net::listen("127.0.0.1:0");
+  const net::listener second = net::listen("127.0.0.2:" + port_of(first));
+  resolver_.answer({.addresses = {"127.0.0.1", "127.0.0.2"}});
+  for (int i = 0; i < 20; ++i) {
+    const net::conn c =
+        net::dial(background(), "several.test:" + port_of(first), {.attempt_delay = 1h});
+    EXPECT_EQ(c.remote_address(), first.local_address());
+    EXPECT_TRUE(first.accept());
+  }
+  EXPECT_FALSE(somebody_dials(second)) << "it was not even tried";
+}
+
+TEST_F(NetResolve, FamiliesTakeTurns) {
+  if (!has_ipv6()) GTEST_SKIP() << "no IPv6";
+  const net::listener v4 = net::listen("127.0.0.2:0");
+  const net::listener v6 = net::listen("[::1]:" + port_of(v4));
+  resolver_.answer({.addresses = {"127.0.0.1", "127.0.0.2", "::1"}});
+  const net::conn c = net::dial(background(), "several.test:" + port_of(v4), {.attempt_delay = 1h});
+  EXPECT_EQ(c.remote_address(), v6.local_address()) << "before the second of the first family";
+}
+
+TEST_F(NetResolve, ContextEndsAllAttempts) {
+  const Silent silent("127.0.0.1");
+  if (!silent.is_silent()) GTEST_SKIP() << "the backlog has no end here";
+  resolver_.answer({.addresses = {"127.0.0.1", "127.0.0.1", "127.0.0.1"}});
+  const std::string to = "several.test:" + silent.port();
+  in_goroutine_and_thread([&] {
+    const int sockets = open_sockets_and_pipes();
+    const auto [ctx, cancel] = with_cancel(background());
+    wait_group wg;
+    wg.go([cancel = cancel] {
+      EXPECT_TRUE(waiting_for_io(3));
+      cancel();
+    });
+    std::error_code ec;
+    EXPECT_FALSE(net::dial(ctx, to, {.attempt_delay = 1ms}, ec));
+    EXPECT_EQ(ec, context_errc::canceled) << ec.message();
+    wg.wait();
+    EXPECT_EQ(thrown_by([&] { (void)net::dial(to, 20ms); }), context_errc::deadline_exceeded);
+    EXPECT_EQ(open_sockets_and_pipes(), sockets);
+  });
+}
+
+TEST_F(NetResolve, ExceptionNamesAllAddressesThatFailed) {
+  const std::string nobody = own_loopback();
+  const std::string host = nobody.substr(0, nobody.find(':'));
+  std::string port;
+  { port = port_of(net::listen(nobody)); }
+  // TCP has no route to the broadcast address; that one was refused says more.
+  resolver_.answer({.addresses = {"255.255.255.255", host}});
+  try {
+    (void)net::dial("several.test:" + port);
+    ADD_FAILURE();
+  } catch (const std::system_error& e) {
+    EXPECT_EQ(e.code(), std::errc::connection_refused) << e.what();
+    const std::string what = e.what();
+    EXPECT_NE(what.find("several.test:" + port), std::string::npos) << what;
+    EXPECT_NE(what.find("255.255.255.255:" + port + " Network is unreachable"), std::string::npos)
+        << what;
+    EXPECT_NE(what.find(host + ":" + port + " Connection refused"), std::string::npos) << what;
+  }
 }
 
 // ---- what is not
@@ -434,9 +546,9 @@ std::vector<std::error_code> errors_of(const std::string& at) {
   EXPECT_FALSE(net::dial(at, list[0]));
   EXPECT_FALSE(net::dial(background(), at, list[1]));
   EXPECT_FALSE(net::listen(at, {}, list[2]));
-  list[3] = thrown_by([&] { net::dial(at); });
-  list[4] = thrown_by([&] { net::dial(at, 10min); });
-  list[5] = thrown_by([&] { net::listen(at); });
+  list[3] = thrown_by([&] { (void)net::dial(at); });
+  list[4] = thrown_by([&] { (void)net::dial(at, 10min); });
+  list[5] = thrown_by([&] { (void)net::listen(at); });
   return list;
 }
 
@@ -480,9 +592,9 @@ TEST_F(NetResolve, ExceptionsNameWhatCouldNotBeFound) {
   for (const bool dials : {false, true}) {
     try {
       if (dials) {
-        net::dial("nobody.test:80", 10min);
+        (void)net::dial("nobody.test:80", 10min);
       } else {
-        net::listen("nobody.test:80");
+        (void)net::listen("nobody.test:80");
       }
       ADD_FAILURE();
     } catch (const std::system_error& e) {

@@ -88,35 +88,53 @@ TEST_F(Net, AddressesAreCompared) {
   EXPECT_NE(net::address(), ipv4("0.0.0.0", 0));
 }
 
-TEST_F(Net, BadTextsAreRefused) {
-  in_goroutine_and_thread([] {
-    const std::string nul("127.0.0.1\0x:80", 14);
-    for (const std::string& bad :
-         {std::string(), std::string("127.0.0.1"), std::string("127.0.0.1:"), std::string("::1"),
-          std::string("::1:80"), std::string("[::1]"), std::string("[::1]80"),
-          std::string("[::1:80"), std::string("unix:"), nul}) {
+TEST_F(Net, BadTextsAreRefusedWithTheReason) {
+  using enum net::address_errc;
+  struct Bad {
+    std::string text;
+    net::address_errc why;
+    const char* says;
+  };
+  const Bad list[] = {
+      {"", missing_port, "missing port in address"},
+      {"127.0.0.1", missing_port, "missing port in address"},
+      {"[::1]", missing_port, "missing port in address"},
+      {"::1", too_many_colons, "too many colons in address"},
+      {"::1:80", too_many_colons, "too many colons in address"},
+      {"[::1]80", bad_brackets, "misplaced brackets in address"},
+      {"[::1:80", bad_brackets, "misplaced brackets in address"},
+      {"[]:80", bad_brackets, "misplaced brackets in address"},
+      {"a[b]:80", bad_brackets, "misplaced brackets in address"},
+      // getaddrinfo() would take the last 16 bits of these.
+      {"127.0.0.1:65536", bad_port, "invalid port in address"},
+      {"127.0.0.1:4294967296", bad_port, "invalid port in address"},
+      {"127.0.0.1:-1", bad_port, "invalid port in address"},
+      {"127.0.0.1: 0", bad_port, "invalid port in address"},
+      {"127.0.0.1:+0", bad_port, "invalid port in address"},
+      {std::string("127.0.0.1\0x:80", 14), zero_byte, "zero byte in address"},
+  };
+  in_goroutine_and_thread([&] {
+    for (const Bad& bad : list) {
       std::error_code ec;
-      EXPECT_FALSE(net::dial(bad, ec));
-      EXPECT_EQ(ec, std::errc::invalid_argument) << bad;
-      EXPECT_FALSE(net::listen(bad, {}, ec));
-      EXPECT_EQ(ec, std::errc::invalid_argument) << bad;
+      EXPECT_FALSE(net::dial(bad.text, ec));
+      EXPECT_EQ(ec, bad.why) << bad.text;
+      EXPECT_EQ(ec, std::errc::invalid_argument) << bad.text;
+      EXPECT_FALSE(net::listen(bad.text, {}, ec));
+      EXPECT_EQ(ec, bad.why) << bad.text;
+      try {
+        (void)net::dial(bad.text);
+        ADD_FAILURE();
+      } catch (const std::system_error& e) {
+        const std::string what = "gofer::net::dial" + (bad.text.empty() ? "" : " " + bad.text);
+        EXPECT_EQ(e.what(), std::string((what + ": " + bad.says).c_str())) << "up to a zero";
+      }
     }
+    EXPECT_EQ(thrown_by([&] { (void)net::dial("unix:"); }), missing_path);
     const std::string long_path = "unix:/" + std::string(107, 'x');
-    EXPECT_EQ(thrown_by([&] { net::listen(long_path); }), std::errc::filename_too_long);
-    EXPECT_EQ(thrown_by([&] { net::dial(long_path); }), std::errc::filename_too_long);
-    EXPECT_EQ(thrown_by([&] { net::dial("unix:@" + std::string(108, 'x')); }),
-              std::errc::filename_too_long);
+    EXPECT_EQ(thrown_by([&] { (void)net::listen(long_path); }), path_too_long);
+    EXPECT_EQ(thrown_by([&] { (void)net::dial(long_path); }), std::errc::filename_too_long);
+    EXPECT_EQ(thrown_by([&] { (void)net::dial("unix:@" + std::string(108, 'x')); }), path_too_long);
   });
-}
-
-// getaddrinfo() would take the last 16 bits.
-TEST_F(Net, PortsThatAreNoneAreRefused) {
-  for (const char* bad : {"127.0.0.1:65536", "127.0.0.1:70000", "127.0.0.1:-1", "127.0.0.1: 0",
-                          "127.0.0.1:+0", "127.0.0.1:4294967296"}) {
-    std::error_code ec;
-    EXPECT_FALSE(net::listen(bad, {}, ec)) << bad;
-    EXPECT_TRUE(ec) << bad;
-  }
 }
 
 // The file would be another one than the path says.
@@ -125,7 +143,7 @@ TEST_F(Net, PathWithAZeroIsRefused) {
   std::error_code ec;
   const net::listener l = net::listen(folder.address("a") + std::string("\0b", 2), {}, ec);
   EXPECT_FALSE(l);
-  EXPECT_EQ(ec, std::errc::invalid_argument);
+  EXPECT_EQ(ec, net::address_errc::zero_byte);
 }
 
 TEST_F(Net, NamesThatCannotBeLookedUpSaySo) {
@@ -142,7 +160,7 @@ TEST_F(Net, NamesThatCannotBeLookedUpSaySo) {
       EXPECT_EQ(&ec.category(), &net::resolve_category()) << ec.message();
     }
     try {
-      net::dial("127.0.0.1:no-such-service");
+      (void)net::dial("127.0.0.1:no-such-service");
       ADD_FAILURE();
     } catch (const std::system_error& e) {
       EXPECT_NE(std::string(e.what()).find("no-such-service"), std::string::npos) << e.what();
@@ -222,6 +240,65 @@ TEST_F(Net, ConnectsToAllAddressesOfThisMachine) {
   }
 }
 
+// To dial "any address" is to dial this machine.
+TEST_F(Net, ConnectsToThisMachineByItsAnyAddresses) {
+  in_goroutine_and_thread([] {
+    const net::listener l = net::listen("127.0.0.1:0");
+    const std::string port = std::to_string(l.local_address().port());
+    for (const char* host : {"", "0.0.0.0", "[::]"}) {
+      const net::conn c = net::dial(std::string(host) + ":" + port, 60s);
+      EXPECT_EQ(c.remote_address().to_string(), "127.0.0.1:" + port) << host;
+      check_connected(c, l.accept());
+    }
+  });
+}
+
+TEST_F(Net, ListensWithTheFamiliesThatTheAddressSays) {
+  for (const char* free_port : {"127.0.0.1:", "[::1]:", ":"}) {
+    EXPECT_NE(net::listen(free_port).local_address().port(), 0) << free_port;
+    std::error_code ec;
+    EXPECT_FALSE(net::dial(free_port, ec));
+    EXPECT_EQ(ec, net::address_errc::missing_port) << free_port;
+  }
+  EXPECT_EQ(net::listen("0.0.0.0:0").local_address().to_string().substr(0, 8), "0.0.0.0:");
+  if (!has_ipv6()) GTEST_SKIP() << "no IPv6";
+  for (const char* any : {":0", "[::]:0"}) {
+    const net::listener l = net::listen(any);
+    EXPECT_EQ(l.local_address().family(), AF_INET6) << any;
+    const std::string port = std::to_string(l.local_address().port());
+    const net::conn v4 = net::dial("127.0.0.1:" + port);
+    check_connected(v4, l.accept());
+    const net::conn v6 = net::dial("[::1]:" + port);
+    check_connected(v6, l.accept());
+  }
+}
+
+// IPv4 alone would be less than what was asked for.
+TEST_F(Net, PortThatIsTakenForIpv6IsTaken) {
+  if (!has_ipv6()) GTEST_SKIP() << "no IPv6";
+  const int native = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int on = 1;
+  ASSERT_EQ(setsockopt(native, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on), 0);
+  const net::address any = ipv6("::", 0);
+  ASSERT_EQ(bind(native, any.data(), any.size()), 0);
+  ASSERT_EQ(listen(native, 1), 0);
+  const net::listener l(native);
+  const std::string port = std::to_string(l.local_address().port());
+  EXPECT_EQ(thrown_by([&] { (void)net::listen(":" + port); }), std::errc::address_in_use);
+}
+
+TEST_F(Net, KernelChoosesAUnixNameThatIsFree) {
+  in_goroutine_and_thread([] {
+    const net::listener a = net::listen("unix:");
+    const net::listener b = net::listen("unix:");
+    const std::string at = a.local_address().to_string();
+    EXPECT_TRUE(at.starts_with("unix:@")) << at;
+    EXPECT_NE(at, b.local_address().to_string());
+    const net::conn c = net::dial(at);
+    check_connected(c, a.accept());
+  });
+}
+
 TEST_F(Net, ConnectsByName) {
   in_goroutine_and_thread([] {
     const net::listener l = net::listen("localhost:0");
@@ -247,7 +324,7 @@ TEST_F(Net, ConnectsOverAUnixSocket) {
     EXPECT_EQ(server.local_address().to_string(), at);
     EXPECT_EQ(server.remote_address().to_string(), "unix:");
     check_connected(client, server);
-    EXPECT_EQ(thrown_by([&] { net::listen(at); }), std::errc::address_in_use);
+    EXPECT_EQ(thrown_by([&] { (void)net::listen(at); }), std::errc::address_in_use);
     struct stat info;
     EXPECT_EQ(stat(folder.path("socket").c_str(), &info), 0) << "another's file stays";
     const net::listener copy = l;
@@ -255,7 +332,7 @@ TEST_F(Net, ConnectsOverAUnixSocket) {
     EXPECT_EQ(stat(folder.path("socket").c_str(), &info), 0);
     copy.close();
     EXPECT_EQ(stat(folder.path("socket").c_str(), &info), -1);
-    EXPECT_EQ(thrown_by([&] { net::dial(at); }), std::errc::no_such_file_or_directory);
+    EXPECT_EQ(thrown_by([&] { (void)net::dial(at); }), std::errc::no_such_file_or_directory);
     EXPECT_TRUE(net::listen(at)) << "and can be made again";
     EXPECT_EQ(stat(folder.path("socket").c_str(), &info), -1);
   });
@@ -269,7 +346,7 @@ TEST_F(Net, ConnectsOverAnAbstractName) {
     const net::conn client = net::dial(at);
     check_connected(client, l.accept());
     l.close();
-    EXPECT_EQ(thrown_by([&] { net::dial(at); }), std::errc::connection_refused);
+    EXPECT_EQ(thrown_by([&] { (void)net::dial(at); }), std::errc::connection_refused);
     const std::string longest = "unix:@" + std::string(107, 'x');
     const net::listener l2 = net::listen(longest);
     const net::conn c2 = net::dial(longest);
@@ -296,7 +373,7 @@ TEST_F(Net, AdoptedSocketsWorkTheSame) {
 TEST_F(Net, PortCanBeShared) {
   net::listener one = net::listen("127.0.0.1:0", {.reuse_port = true});
   const std::string at = one.local_address().to_string();
-  EXPECT_EQ(thrown_by([&] { net::listen(at); }), std::errc::address_in_use);
+  EXPECT_EQ(thrown_by([&] { (void)net::listen(at); }), std::errc::address_in_use);
   const net::listener two = net::listen(at, {.reuse_port = true});
   std::atomic<int> accepted{0};
   wait_group wg;
@@ -307,7 +384,7 @@ TEST_F(Net, PortCanBeShared) {
       EXPECT_EQ(ec, io_errc::closed);
     });
   }
-  for (int i = 0; i < 50; ++i) net::dial(at);
+  for (int i = 0; i < 50; ++i) (void)net::dial(at);
   EXPECT_TRUE(wait_until([&] { return accepted == 50; })) << accepted;
   one.close();
   two.close();
@@ -343,6 +420,10 @@ TEST_F(Net, OptionsOfAConnection) {
   c.set_keep_alive(30s);
   EXPECT_EQ(option(SOL_SOCKET, SO_KEEPALIVE), 1);
   EXPECT_EQ(option(IPPROTO_TCP, TCP_KEEPIDLE), 30);
+  c.set_keep_alive({.idle = 20s, .interval = 3s, .probes = 4});
+  EXPECT_EQ(option(IPPROTO_TCP, TCP_KEEPIDLE), 20);
+  EXPECT_EQ(option(IPPROTO_TCP, TCP_KEEPINTVL), 3);
+  EXPECT_EQ(option(IPPROTO_TCP, TCP_KEEPCNT), 4);
   c.set_keep_alive(0s);
   EXPECT_EQ(option(SOL_SOCKET, SO_KEEPALIVE), 0);
   c.close();
@@ -351,8 +432,87 @@ TEST_F(Net, OptionsOfAConnection) {
   EXPECT_EQ(thrown_by([&] { c.shutdown_read(); }), io_errc::closed);
   const net::conn none;
   EXPECT_EQ(thrown_by([&] { none.local_address(); }), io_errc::closed);
-  EXPECT_EQ(thrown_by([&] { net::listener().accept(); }), io_errc::closed);
+  EXPECT_EQ(thrown_by([&] { (void)net::listener().accept(); }), io_errc::closed);
   EXPECT_EQ(thrown_by([&] { net::listener().local_address(); }), io_errc::closed);
+}
+
+// {on, idle, interval, probes}
+std::vector<int> keep_alive_of(const net::conn& c) {
+  std::vector<int> values;
+  const auto ask = [&](int level, int name) {
+    int value = -1;
+    socklen_t size = sizeof value;
+    getsockopt(c.native_handle(), level, name, &value, &size);
+    values.push_back(value);
+  };
+  ask(SOL_SOCKET, SO_KEEPALIVE);
+  for (const int name : {TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT}) ask(IPPROTO_TCP, name);
+  return values;
+}
+
+TEST_F(Net, ConnectionsAreKeptAliveAsInGo) {
+  const net::listener l = net::listen("127.0.0.1:0");
+  const Connection c = connect_to(l);
+  const std::vector<int> as_in_go{1, 15, 15, 9};
+  EXPECT_EQ(keep_alive_of(c.client), as_in_go);
+  EXPECT_EQ(keep_alive_of(c.server), as_in_go);
+
+  const net::listener other =
+      net::listen("127.0.0.1:0", {.keep_alive = {.idle = 60s, .interval = 2s, .probes = 3}});
+  const net::conn off = net::dial(background(), other.local_address().to_string(),
+                                  {.keep_alive = {.enabled = false}});
+  EXPECT_EQ(keep_alive_of(off)[0], 0);
+  for (const net::keep_alive& wrong :
+       {net::keep_alive{.idle = 0s}, net::keep_alive{.idle = std::chrono::seconds::max()},
+        net::keep_alive{.interval = 40'000s}, net::keep_alive{.probes = 0}}) {
+    std::error_code ec;
+    (void)net::dial(background(), other.local_address().to_string(), {.keep_alive = wrong}, ec);
+    EXPECT_EQ(ec, std::errc::invalid_argument);
+    EXPECT_EQ(thrown_by([&] { (void)net::listen("127.0.0.1:0", {.keep_alive = wrong}); }),
+              std::errc::invalid_argument);
+  }
+  EXPECT_EQ(keep_alive_of(other.accept()), (std::vector<int>{1, 60, 2, 3}));
+
+  const int native = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const net::address any = ipv4("127.0.0.1", 0);
+  ASSERT_EQ(bind(native, any.data(), any.size()), 0);
+  ASSERT_EQ(listen(native, 5), 0);
+  EXPECT_EQ(keep_alive_of(connect_to(net::listener(native)).server), as_in_go) << "adopted";
+}
+
+// ---- errors
+
+TEST_F(Net, TimeOutsAreToldApart) {
+  in_goroutine_and_thread([] {
+    const Connection c = make_connection();
+    char byte;
+    const auto [ctx, cancel] = with_timeout(background(), 1ms);
+    const std::error_code of_context = thrown_by([&, &ctx = ctx] {
+      (void)c.client.read(ctx, {&byte, 1});
+    });
+    c.client.set_deadline(1ms);
+    const std::error_code of_descriptor = thrown_by([&] { (void)c.client.read({&byte, 1}); });
+    const std::error_code again = thrown_by([&] { (void)c.client.read({&byte, 1}); });
+    const std::error_code of_kernel(ETIMEDOUT, std::system_category());
+    EXPECT_EQ(of_context, context_errc::deadline_exceeded);
+    EXPECT_EQ(of_context.message(), "context deadline exceeded");
+    EXPECT_EQ(of_descriptor, io_errc::deadline_exceeded);
+    EXPECT_EQ(of_descriptor.message(), "descriptor's deadline exceeded");
+    EXPECT_EQ(again, of_descriptor) << "before it waits, too";
+    EXPECT_NE(of_context, of_descriptor);
+    EXPECT_NE(of_context, of_kernel);
+    EXPECT_NE(of_descriptor, of_kernel);
+    for (const auto& ec : {of_context, of_descriptor, of_kernel}) {
+      EXPECT_EQ(ec, std::errc::timed_out) << ec.message();
+      EXPECT_NE(ec, std::errc::operation_canceled);
+    }
+    const auto [cancelled, cancel_it] = with_cancel(background());
+    cancel_it();
+    EXPECT_EQ(cancelled.err(), context_errc::canceled);
+    EXPECT_EQ(cancelled.err(), std::errc::operation_canceled);
+    EXPECT_NE(cancelled.err(), std::errc::timed_out);
+    EXPECT_EQ(cancelled.err().message(), "context canceled");
+  });
 }
 
 TEST_F(Net, DescriptorsAreNotInherited) {

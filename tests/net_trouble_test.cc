@@ -149,7 +149,7 @@ TEST_F(NetTrouble, HalfClosedPeerIsStillWrittenTo) {
   while (const std::size_t n = c.client.read(bytes)) sum += n;
   EXPECT_EQ(sum, much.size());
   wg.wait();
-  EXPECT_EQ(thrown_by([&] { c.client.write("x"); }), std::errc::broken_pipe);
+  EXPECT_EQ(thrown_by([&] { (void)c.client.write("x"); }), std::errc::broken_pipe);
 }
 
 TEST_F(NetTrouble, PeerThatNeverReadsHoldsUpTheWriterUntilTheDeadline) {
@@ -200,7 +200,7 @@ TEST_F(NetTrouble, CloseEndsAccept) {
         EXPECT_FALSE(l.accept(ec));
         EXPECT_EQ(ec, io_errc::closed);
         wg.wait();
-        EXPECT_EQ(thrown_by([&] { l.accept(); }), io_errc::closed);
+        EXPECT_EQ(thrown_by([&] { (void)l.accept(); }), io_errc::closed);
       }
     });
   }
@@ -348,10 +348,12 @@ TEST_F(NetTrouble, ClosedPortRefuses) {
     std::error_code ec;
     EXPECT_FALSE(net::dial(at, ec));
     EXPECT_EQ(ec, refused);
-    EXPECT_EQ(thrown_by([&] { net::dial(at, 10s); }), refused);
-    EXPECT_EQ(thrown_by([&] { net::dial("localhost:" + std::to_string(ntohs(in.sin_port))); }),
-              refused);
-    for (int i = 0; i < scaled(300); ++i) EXPECT_EQ(thrown_by([&] { net::dial(at); }), refused);
+    EXPECT_EQ(thrown_by([&] { (void)net::dial(at, 10s); }), refused);
+    EXPECT_EQ(
+        thrown_by([&] { (void)net::dial("localhost:" + std::to_string(ntohs(in.sin_port))); }),
+        refused);
+    for (int i = 0; i < scaled(300); ++i)
+      EXPECT_EQ(thrown_by([&] { (void)net::dial(at); }), refused);
     ::close(native);
   });
 }
@@ -423,7 +425,7 @@ TEST_F(NetTrouble, ManyDialsTimeOut) {
   const int dials = internal::sanitizers_enabled ? 20 : 200;
   for (int i = 0; i < dials; ++i) {
     wg.go([&, i] {
-      late += thrown_by([&] { net::dial(full.at, 1ms * (i % 20)); }) == std::errc::timed_out;
+      late += thrown_by([&] { (void)net::dial(full.at, 1ms * (i % 20)); }) == std::errc::timed_out;
     });
   }
   wg.wait();
@@ -498,7 +500,7 @@ TEST_F(NetTrouble, ListenerThatClosesRefusesThoseThatWait) {
     waiting.pop_back();
     char byte;
     for (const net::conn& c : waiting) {
-      c.read({&byte, 1}, ec);
+      (void)c.read({&byte, 1}, ec);
       EXPECT_TRUE(!ec || ec == std::errc::connection_reset) << ec.message();
     }
   }

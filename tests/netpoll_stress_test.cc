@@ -289,7 +289,7 @@ TEST_F(NetpollStress, WhateverEndsAWaitNoEventIsLost) {
               << ec.message();
           EXPECT_EQ(n, 0u);
           e.in.set_deadline(60s);
-          e.in.read(background(), {&value, sizeof value}, ec);
+          (void)e.in.read(background(), {&value, sizeof value}, ec);
         }
         EXPECT_FALSE(ec) << ec.message();
         EXPECT_EQ(value, round);
@@ -315,7 +315,7 @@ TEST_F(NetpollStress, CloseEventDeadlineAndContextAtOnce) {
         wg.go([&, in = e.in, ctx = ctx] {
           char bytes[4];
           std::error_code ec;
-          in.read(ctx, bytes, ec);
+          (void)in.read(ctx, bytes, ec);
           if (!ec || ec == io_errc::closed || ec == std::errc::timed_out) ++readers;
         });
       }
@@ -382,7 +382,7 @@ TEST_F(NetpollStress, DeadlinesMoveWhileBytesFlow) {
   wg.go([&] {
     for (; !stop; ++sent) {
       const auto byte = static_cast<unsigned char>(sent);
-      e.out.write({&byte, 1});
+      (void)e.out.write({&byte, 1});
       if (sent % 7 == 0) yield();
     }
     e.out.close();

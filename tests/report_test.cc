@@ -462,6 +462,34 @@ TEST(StackOverflow, ByFramesLargerThanTheGuardIsReported) {
     expect_overflow(overflow("large", {with_debug(guard)}), "983040");
 }
 
+// A frame of a library that was built without -fstack-clash-protection.
+TEST(StackOverflow, ByOneStepOfManyMegabytesIsReported) {
+  for (const char* guard : guards) {
+    for (const char* bytes : {"983040", "1048576", "1100000", "2000000", "8388608", "15000000"}) {
+      SCOPED_TRACE(std::string(guard) + " " + bytes);
+      const ChildResult r = overflow("unprobed", {with_debug(guard)}, bytes);
+      expect_overflow(r, "983040");
+      EXPECT_FALSE(r.out_has("went on")) << r;
+    }
+  }
+}
+
+TEST(StackOverflow, OfAStackWithoutGuardIsFoundWhenItIsLeft) {
+  for (const char* scenario : {"below_and_back", "left_from_below", "below_at_the_end"}) {
+    SCOPED_TRACE(scenario);
+    const ChildResult r = overflow(scenario, {with_debug("guard=none")});
+    expect_overflow(r, "983040");
+    EXPECT_TRUE(r.err_has("goroutine " + value_of(r, "id") + " [running]:\n")) << r;
+    EXPECT_FALSE(r.out_has("went on")) << r;
+  }
+}
+
+TEST(StackOverflow, ThroughNeighboursEndsAtTheGuardThatTheyShare) {
+  const ChildResult r = overflow("recursion_through_neighbours", {with_debug("guard=none")});
+  expect_overflow(r, "983040");
+  EXPECT_TRUE(r.err_has("goroutine " + value_of(r, "id") + " [running]:\n")) << r;
+}
+
 TEST(StackOverflow, NamesTheGoroutineThatHasTheStackNow) {
   const ChildResult r = overflow("after_others");
   expect_overflow(r, "983040");

@@ -99,10 +99,11 @@ TEST_F(Semaphore, NegativeAmountsAreRefused) {
     semaphore s(3);
     const auto [ctx, cancel] = with_cancel(background());
     EXPECT_THROW(s.acquire(-1), std::invalid_argument);
-    EXPECT_THROW(s.try_acquire(-1), std::invalid_argument);
-    EXPECT_THROW(s.try_acquire_for(1s, -1), std::invalid_argument);
-    EXPECT_THROW(s.try_acquire_until(steady_clock::now(), -2), std::invalid_argument);
-    EXPECT_THROW(s.acquire(ctx, -1), std::invalid_argument);
+    EXPECT_THROW(static_cast<void>(s.try_acquire(-1)), std::invalid_argument);
+    EXPECT_THROW(static_cast<void>(s.try_acquire_for(1s, -1)), std::invalid_argument);
+    EXPECT_THROW(static_cast<void>(s.try_acquire_until(steady_clock::now(), -2)),
+                 std::invalid_argument);
+    EXPECT_THROW(static_cast<void>(s.acquire(ctx, -1)), std::invalid_argument);
     EXPECT_THROW(s.release(-1), std::invalid_argument);
     EXPECT_THROW(s.release(std::numeric_limits<std::int64_t>::min()), std::invalid_argument);
     EXPECT_EQ(s.available(), 3);
@@ -534,6 +535,37 @@ TEST_F(Barrier, WhoDropsOutIsNotWaitedFor) {
   });
   EXPECT_EQ(phase, static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) EXPECT_EQ(seen[static_cast<std::size_t>(i)], count - i) << i;
+}
+
+TEST_F(Barrier, EndsThePhaseWhenTheCompletionThrows) {
+  bool throws = true;
+  barrier b(3, [&] {
+    if (throws) throw std::runtime_error("completion");
+  });
+  std::atomic<int> released{0};
+  for (int i = 0; i < 2; ++i) {
+    started.go([&] {
+      b.arrive_and_wait();
+      ++released;
+      b.arrive_and_wait();
+      ++released;
+    });
+  }
+  ASSERT_TRUE(all_asleep());
+  EXPECT_THROW(b.arrive_and_wait(), std::runtime_error);
+  ASSERT_TRUE(wait_until([&] { return released == 2; }));
+  throws = false;
+  b.arrive_and_wait();
+  ASSERT_TRUE(quiescent());
+  EXPECT_EQ(released, 4);
+}
+
+TEST_F(Barrier, EndsThePhaseWhenTheCompletionOfOneThatDropsOutThrows) {
+  barrier b(2, [] { throw std::runtime_error("completion"); });
+  const auto token = b.arrive();
+  EXPECT_THROW(b.arrive_and_drop(), std::runtime_error);
+  b.wait(token);
+  EXPECT_THROW(b.arrive_and_wait(), std::runtime_error) << "one participant is left";
 }
 
 TEST_F(Barrier, DropOfTheLastReleasesTheOthers) {

@@ -68,7 +68,7 @@ TEST(Future, CanBeSelected) {
 
 TEST(Future, MayBeDropped) {
   std::atomic<bool> ran{false};
-  async([&] { ran = true; });
+  static_cast<void>(async([&] { ran = true; }));
   EXPECT_TRUE(wait_until([&] { return ran.load(); }));
   EXPECT_TRUE(wait_until([] { return num_goroutine() == 0; }));
 }
@@ -154,6 +154,14 @@ TEST(TaskGroup, LimitsHowManyRunAtOnce) {
   EXPECT_GE(most, 1);
 }
 
+TEST(TaskGroup, NegativeLimitIsNone) {
+  task_group group(background(), static_cast<std::size_t>(-1));
+  chan<int> gate(0);
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(group.try_go([=] { gate.recv(); }));
+  gate.close();
+  group.wait();
+}
+
 TEST(TaskGroup, TryGoDoesNotWaitForAPlace) {
   task_group group(background(), 1);
   chan<int> gate(0);
@@ -163,6 +171,27 @@ TEST(TaskGroup, TryGoDoesNotWaitForAPlace) {
   group.go([] {});
   group.wait();
   EXPECT_TRUE(group.try_go([] {}));
+}
+
+TEST(TaskGroup, TakesAContextAndOptionsTogether) {
+  auto [ctx, cancel] = with_cancel(background());
+  task_group group(background(), 1);
+  std::string name;
+  chan<int> gate(0);
+  EXPECT_TRUE(group.go(
+      ctx, {.name = "reader"},
+      [&](const chan<int>& c) {
+        name = this_goroutine::name();
+        c.recv();
+      },
+      gate));
+  auto [soon, cancel_soon] = with_timeout(background(), 1ms);
+  EXPECT_FALSE(group.go(soon, {.name = "waits"}, [] { ADD_FAILURE(); })) << "no free place";
+  gate.send(1);
+  group.wait();
+  EXPECT_EQ(name, "reader");
+  cancel();
+  EXPECT_FALSE(group.go(ctx, {.name = "late"}, [] { ADD_FAILURE(); })) << "the context is done";
 }
 
 TEST(TaskGroup, LeavingItsScopeWaits) {

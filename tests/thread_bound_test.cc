@@ -100,14 +100,27 @@ TEST_F(PausedThreads, DoNotKeepALateSetterFromRunning) {
   expect_completed(crowd("late_setter", 20s));
 }
 
+// The runtime knows these for spinners, and lets few of them be paused at first.
+TEST_F(PausedThreads, DoNotKeepALateSetterFromRunningIfOthersSpin) {
+  expect_completed(crowd("late_setter_for_spinners", 20s));
+}
+
 TEST_F(PausedThreads, DoNotKeepALateSetterFromRunningBesideATicker) {
   expect_completed(crowd("late_setter_beside_ticker", 50s));
 }
 
-TEST_F(PausedThreads, DoNotKeepShortGoroutinesWaiting) {
-  const ChildResult r = crowd("short_beside_spinners");
+void expect_short_wait(const std::string& scenario) {
+  const ChildResult r = crowd(scenario);
   expect_completed(r);
   EXPECT_LE(figure(r, "waited_p50_us"), 3'000'000);
+}
+
+TEST_F(PausedThreads, DoNotKeepShortGoroutinesWaiting) {
+  expect_short_wait("short_beside_computing");
+}
+
+TEST_F(PausedThreads, DoNotKeepShortGoroutinesWaitingIfTheySpin) {
+  expect_short_wait("short_beside_spinners");
 }
 
 // ---------------------------------------------------------------- goroutines that want one lock
@@ -204,7 +217,8 @@ class Storm : public testing::TestWithParam<const char*> {
 TEST_P(Storm, TakesFewThreads) {
   const ChildResult r = run_child("storm_child", {GetParam()}, environment(), 60s * slowdown);
   expect_completed(r);
-  expect_at_most(150 + 4 * gomaxprocs(0), r);
+  // A core for each P would take no more; others may have to wait for one with a lock.
+  expect_at_most(gomaxprocs(0) <= 2 ? 100 : 150 + 4 * gomaxprocs(0), r);
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, Storm,

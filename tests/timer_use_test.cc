@@ -10,8 +10,10 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/timer.h"
+#include "runtime/sched.h"
 #include "support/goroutines_and_threads.h"
+#include "support/model_gm.h"
+#include "support/procs.h"
 #include "support/scaled.h"
 #include "support/wait_until.h"
 
@@ -120,10 +122,38 @@ TEST(Sleep, OfABoundGoroutineEndsInTimeInAnIdleProcess) {
 TEST(Sleep, OfThousandsIsNotInTheWayOfOneThatIsShort) {
   auto [ctx, cancel] = with_cancel(background());
   wait_group wg;
-  for (int i = 0; i < scaled(2000); ++i) wg.go([&, ctx = ctx] { sleep_for(ctx, 1h); });
+  for (int i = 0; i < scaled(2000); ++i)
+    wg.go([&, ctx = ctx] { EXPECT_FALSE(sleep_for(ctx, 1h)); });
   for (int i = 0; i < 20; ++i) sleep_for(1ms);
   cancel();
   wg.wait();
+}
+
+// Its first sleep: the runtime does not know yet that its turns are short.
+TEST(Sleep, ThatIsOverComesBeforeThoseThatHaveNotBegun) {
+  if (test::model_gm()) GTEST_SKIP() << "all wait in one queue, first come, first served";
+  const test::Procs one(1);
+  run([] {
+    constexpr int others = 200;
+    std::atomic<bool> sleeps{false};
+    int begun = 0;
+    int before = -1;
+    wait_group wg;
+    wg.go([&] {
+      sleeps = true;
+      sleep_for(1us);
+      before = begun;
+    });
+    while (!sleeps) yield();
+    {
+      const no_preempt guard;
+      for (int i = 0; i < others; ++i) wg.go([&] { ++begun; });
+      for (const auto end = clock::now() + 200us; clock::now() < end;) {
+      }
+    }
+    wg.wait();
+    EXPECT_LT(before, others / 2);
+  });
 }
 
 TEST(Timer, GivesTheTimeAtWhichItFired) {
@@ -343,6 +373,128 @@ TEST(Timer, AMillionCanWaitAndBeStopped) {
   int stopped = 0;
   for (auto& t : timers) stopped += t.stop() ? 1 : 0;
   EXPECT_EQ(stopped, n);
+}
+
+// Timers that wait in the heaps of all processors.
+std::size_t pending_timers() {
+  std::size_t n = 0;
+  for (const auto& p : internal::sched.all_ps) {
+    if (internal::P* here = p.load(); here != nullptr) n += here->timers.count();
+  }
+  return n;
+}
+
+TEST(Timer, WithAChannelThatNobodyCanReceiveFromIsStopped) {
+  in_goroutine_and_thread([] {
+    const std::size_t before = pending_timers();
+    for (int i = 0; i < 1000; ++i) {
+      static_cast<void>(after(1h));
+      timer t(1h);
+      time_chan copy = t.c();
+      time_chan other = copy;
+      t = timer();
+      EXPECT_EQ(pending_timers(), before + 1) << "there are channels";
+      copy = time_chan();
+    }
+    EXPECT_EQ(pending_timers(), before);
+  });
+}
+
+TEST(Timer, OfASelectThatChoseAnotherCaseIsStopped) {
+  in_goroutine_and_thread([] {
+    const std::size_t before = pending_timers();
+    chan<int> c(1);
+    for (int i = 0; i < 100; ++i) {
+      c.send(i);
+      EXPECT_EQ(select(on_recv(c), on_recv(after(1h))), 0u);
+      c.send(i);
+      std::vector<any_case> cases;
+      cases.emplace_back(on_recv(c));
+      {
+        const time_chan late = after(1h);
+        cases.emplace_back(on_recv(late));
+      }
+      EXPECT_EQ(pending_timers(), before + 1) << "the case keeps its channel";
+      EXPECT_EQ(select(cases), 0u);
+    }
+    EXPECT_EQ(pending_timers(), before);
+  });
+}
+
+TEST(Timer, WhoseLastHandleGoesAsItFiresLeavesNothing) {
+  const std::size_t before = pending_timers();
+  const int rounds = scaled(20'000);
+  wait_group wg;
+  for (int g = 0; g < 4; ++g) {
+    wg.go([=] {
+      for (int i = 0; i < rounds; ++i) {
+        const auto soon = std::chrono::nanoseconds(i * 37 % 4000);
+        time_chan c = after(soon);
+        if (i % 4 == 1) yield();
+        if (i % 4 == 2) sleep_for(soon);
+        if (i % 64 == 3) {
+          EXPECT_TRUE(c.recv());
+        }
+        if (i % 4 == 0) {
+          ticker tick(soon + 1ns);
+          c = tick.c();
+          if (i % 8 == 0) {
+            EXPECT_TRUE(c.recv());
+          }
+        }
+      }
+    });
+  }
+  wg.wait();
+  EXPECT_TRUE(wait_until([&] { return pending_timers() == before; }));
+}
+
+TEST(Timer, WithAFunctionFiresThoughItsHandleIsGone) {
+  chan<int> called(0);
+  after_func(5ms, [called] { called.send(1); });
+  EXPECT_EQ(called.recv(), 1);
+}
+
+TEST(Timer, ThatIsNoneOrWasMovedFromDoesNothing) {
+  timer none;
+  timer t(1h);
+  EXPECT_TRUE(t);
+  const timer moved = std::move(t);
+  for (const timer* empty : {&none, &t}) {
+    EXPECT_FALSE(*empty);
+    EXPECT_FALSE(empty->stop());
+    EXPECT_FALSE(empty->c());
+    EXPECT_THROW(empty->reset(1s), std::logic_error);
+  }
+  EXPECT_TRUE(moved.c());
+  EXPECT_TRUE(moved.reset(2h));
+  EXPECT_TRUE(moved.stop());
+}
+
+TEST(Ticker, ThatIsNoneOrWasMovedFromDoesNothing) {
+  ticker none;
+  ticker t(1ms);
+  EXPECT_TRUE(t);
+  const ticker moved = std::move(t);
+  for (const ticker* empty : {&none, &t}) {
+    EXPECT_FALSE(*empty);
+    empty->stop();
+    EXPECT_FALSE(empty->c());
+    EXPECT_THROW(empty->reset(1s), std::logic_error);
+  }
+  EXPECT_TRUE(moved.c().recv());
+  moved.stop();
+  moved.reset(1ms);
+  EXPECT_TRUE(moved.c().recv());
+}
+
+TEST(Ticker, ThatIsReplacedStops) {
+  const std::size_t before = pending_timers();
+  ticker t(1h);
+  t = ticker(2h);  // none that is due soon: one that just ticks is not counted
+  EXPECT_EQ(pending_timers(), before + 1);
+  t.reset(1ms);
+  EXPECT_TRUE(t.c().recv());
 }
 
 TEST(Ticker, TicksUntilItIsStopped) {

@@ -6,13 +6,16 @@
 // One goroutine, the room, knows who is there; all others only talk to it by channels. Each guest
 // has two: one reads lines, one writes what the room has for him. The room never waits for a guest:
 // who does not read for so long that his channel is full is shown out.
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <variant>
 
-#include "serve.h"
+#include "announce.h"
+
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -71,7 +74,8 @@ class Room {
                     gofer::on_recv(joining_,
                                    [&](GuestRef guest) {
                                      tell(guest, "* " + guest->name + " is here\n");
-                                     guest->lines.try_send("* welcome, " + guest->name + "\n");
+                                     static_cast<void>(
+                                         guest->lines.try_send("* welcome, " + guest->name + "\n"));
                                      guests.insert(guest);
                                    }),
                     gofer::on_recv(leaving_,
@@ -120,8 +124,12 @@ class Room {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int ends = serve::end_signals();
-  Room room;
-  return serve::serve(ends, argc > 1 ? argv[1] : "127.0.0.1:7002",
-                      [&](gofer::net::conn c) { room.serve(c); });
+  return gofer::run([=] {
+    const auto [ctx, stop] = gofer::notify_context(gofer::background(), {SIGINT, SIGTERM});
+    const auto listener = announce(gofer::net::listen(argc > 1 ? argv[1] : "127.0.0.1:7002"));
+    Room room;
+    gofer::net::serve(ctx, listener, [&](gofer::net::conn c) { room.serve(c); },
+                      {.max_connections = 1000, .grace = 0s});  // guests stay as long as they like
+    return 0;
+  });
 }

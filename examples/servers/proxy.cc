@@ -4,8 +4,9 @@
 //   proxy 127.0.0.1:7001 example.org:80
 #include <chrono>
 #include <cstdio>
+#include <string>
 
-#include "serve.h"
+#include "announce.h"
 
 using namespace std::chrono_literals;
 
@@ -25,16 +26,25 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: proxy LISTEN-ADDRESS TARGET-ADDRESS\n");
     return 2;
   }
-  const std::string target = argv[2];
-  return serve::serve(serve::end_signals(), argv[1], [&](gofer::net::conn client) {
-    const gofer::net::conn server = gofer::net::dial(target, 10s);
-    gofer::task_group directions;  // the first error ends both
-    const auto cut = gofer::after_func(directions.ctx(), [=] {
-      client.close();
-      server.close();
-    });
-    directions.go([=] { copy(client, server); });
-    directions.go([=] { copy(server, client); });
-    directions.wait();
+  return gofer::run([=] {
+    const std::string target = argv[2];
+    const auto [ctx, stop] = gofer::notify_context(gofer::background(), {SIGINT, SIGTERM});
+    const auto listener = announce(gofer::net::listen(argv[1]));
+    gofer::net::serve(ctx, listener,
+                      [target](gofer::net::conn client, const gofer::context& handling) {
+                        const auto [dialling, cancel] = gofer::with_timeout(handling, 10s);
+                        const gofer::net::conn server = gofer::net::dial(dialling, target);
+                        cancel();
+                        gofer::task_group directions(handling);  // the first error ends both
+                        const auto cut = gofer::after_func(directions.ctx(), [=] {
+                          client.close();
+                          server.close();
+                        });
+                        directions.go([=] { copy(client, server); });
+                        directions.go([=] { copy(server, client); });
+                        directions.wait();
+                      },
+                      {.grace = 1s});
+    return 0;
   });
 }

@@ -64,7 +64,7 @@ class blocking_place {
 /// Sets how many calls in blocking() may run at once and returns the old setting; n < 0 only asks.
 /// Goroutines beyond that wait for their turn, parked, in the order of their coming: each call that
 /// runs has a thread, each that waits has none. 0, the default: no limit. A call inside of another
-/// one needs no further place; calls of ordinary threads are not counted.
+/// one needs no further place; calls of foreign threads are not counted.
 GOFER_API int set_max_blocking(int n);
 
 struct handoff_t {
@@ -73,7 +73,7 @@ struct handoff_t {
 /// Selects the form of blocking() that gives the processor away at once.
 inline constexpr handoff_t handoff{};
 
-/// Calls f, which may block the thread, and returns what it returns. From an ordinary thread: just
+/// Calls f, which may block the thread, and returns what it returns. From a foreign thread: just
 /// calls it.
 template <class F>
 decltype(auto) blocking(F&& f) {

@@ -6,6 +6,8 @@
 //   out.write_all("a string literal, without its final zero");   // other arrays: all bytes
 #pragma once
 
+#include <gofer/detail/config.h>
+
 #include <cstddef>
 #include <cstring>
 #include <memory>
@@ -25,6 +27,10 @@ template <class R>
 concept writable_bytes =
     bytes<R> && !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
 
+// A view of such a temporary outlives the bytes.
+template <class R>
+concept owns_bytes = bytes<R> && !std::is_lvalue_reference_v<R> && !std::ranges::borrowed_range<R>;
+
 template <class C>
 concept character = std::is_same_v<C, char> || std::is_same_v<C, char8_t>;
 
@@ -35,7 +41,9 @@ class buffer {
  public:
   constexpr buffer() = default;
   constexpr buffer(void* data, std::size_t size) : data_(data), size_(size) {}
+  /// Not of a temporary, which would be gone with what was read into it.
   template <detail::writable_bytes R>
+    requires(!detail::owns_bytes<R>)
   constexpr buffer(R&& range) : data_(std::ranges::data(range)), size_(std::ranges::size(range)) {}
 
   void* data() const { return data_; }
@@ -64,7 +72,9 @@ class const_buffer {
   template <class P>
     requires std::is_pointer_v<std::remove_cvref_t<P>> && std::is_convertible_v<P, const char*>
     const_buffer(P&& text) : data_(text), size_(std::strlen(text)) {}
+    /// Not of a temporary that owns its bytes: const_buffer b = std::string("gone").
     template <detail::bytes R>
+      requires(!detail::owns_bytes<R>)
     constexpr const_buffer(R&& range)
         : data_(std::ranges::data(range)), size_(std::ranges::size(range)) {}
 

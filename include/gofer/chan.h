@@ -10,7 +10,8 @@
 // select its cases are never ready.
 //
 // Waiters are served in the order of their coming, and a value goes directly from a waiting sender
-// to a waiting receiver. All of it works in goroutines and in ordinary threads.
+// to a waiting receiver. All of it works in goroutines and in foreign threads, those
+// that are not the runtime's.
 #pragma once
 
 #include <gofer/detail/chan_core.h>
@@ -162,6 +163,10 @@ std::optional<T> recv_until(chan_core* core, std::int64_t deadline_ns) {
   return place.take(core);
 }
 
+template <class U, class T>
+concept loses_fraction_as =
+    std::is_floating_point_v<std::remove_cvref_t<U>> && std::is_integral_v<T>;
+
 /// One value of a range-for over a channel.
 template <class T>
 class recv_iterator {
@@ -197,16 +202,16 @@ class recv_side {
   /// Waits for a value; empty once the channel is closed and everything in it was received.
   std::optional<T> recv() const { return detail::recv_until<T>(self(), no_deadline); }
   /// Gives up when the context is done; its err() tells that from a closed channel.
-  std::optional<T> recv(const context& ctx) const;
+  [[nodiscard]] std::optional<T> recv(const context& ctx) const;
   /// Does not wait. Empty: there is nothing now, or the channel is closed (see closed()).
-  std::optional<T> try_recv() const { return detail::recv_until<T>(self(), 0); }
+  [[nodiscard]] std::optional<T> try_recv() const { return detail::recv_until<T>(self(), 0); }
   /// Empty also when the time is over.
   template <class Rep, class Period>
-  std::optional<T> recv_for(std::chrono::duration<Rep, Period> d) const {
+  [[nodiscard]] std::optional<T> recv_for(std::chrono::duration<Rep, Period> d) const {
     return detail::recv_until<T>(self(), deadline_after(d));
   }
   template <class Clock, class Duration>
-  std::optional<T> recv_until(std::chrono::time_point<Clock, Duration> t) const {
+  [[nodiscard]] std::optional<T> recv_until(std::chrono::time_point<Clock, Duration> t) const {
     return detail::recv_until<T>(self(), deadline_at(t));
   }
 
@@ -231,36 +236,48 @@ class send_side {
   }
   void send(T&& value) const { detail::send_until(self(), value, no_deadline); }
   /// False if the context is done first; its err() tells why.
-  bool send(const context& ctx, T value) const;
+  [[nodiscard]] bool send(const context& ctx, T value) const;
   /// Does not wait. False: nobody receives now and there is no room.
-  bool try_send(const T& value) const requires std::is_copy_constructible_v<T> {
+  [[nodiscard]] bool try_send(const T& value) const requires std::is_copy_constructible_v<T> {
     T copy(value);
     return detail::send_until(self(), copy, 0);
   }
-  bool try_send(T&& value) const { return detail::send_until(self(), value, 0); }
+  [[nodiscard]] bool try_send(T&& value) const { return detail::send_until(self(), value, 0); }
   /// False: the time was over.
   template <class Rep, class Period>
-  bool send_for(std::chrono::duration<Rep, Period> d,
-                const T& value) const requires std::is_copy_constructible_v<T> {
+  [[nodiscard]] bool send_for(std::chrono::duration<Rep, Period> d,
+                              const T& value) const requires std::is_copy_constructible_v<T> {
     T copy(value);
     return detail::send_until(self(), copy, deadline_after(d));
   }
   template <class Rep, class Period>
-  bool send_for(std::chrono::duration<Rep, Period> d, T&& value) const {
+  [[nodiscard]] bool send_for(std::chrono::duration<Rep, Period> d, T&& value) const {
     return detail::send_until(self(), value, deadline_after(d));
   }
   template <class Clock, class Duration>
-  bool send_until(std::chrono::time_point<Clock, Duration> t,
-                  const T& value) const requires std::is_copy_constructible_v<T> {
+  [[nodiscard]] bool send_until(std::chrono::time_point<Clock, Duration> t,
+                                const T& value) const requires std::is_copy_constructible_v<T> {
     T copy(value);
     return detail::send_until(self(), copy, deadline_at(t));
   }
   template <class Clock, class Duration>
-  bool send_until(std::chrono::time_point<Clock, Duration> t, T&& value) const {
+  [[nodiscard]] bool send_until(std::chrono::time_point<Clock, Duration> t, T&& value) const {
     return detail::send_until(self(), value, deadline_at(t));
   }
 
-  /// No more values: who receives gets what is buffered and then the end. Throws channel_error if
+  // chan<int>.send(3.7) would send 3.
+  template <loses_fraction_as<T> U>
+  void send(U value) const = delete;
+  template <loses_fraction_as<T> U>
+  bool send(const context& ctx, U value) const = delete;
+  template <loses_fraction_as<T> U>
+  bool try_send(U value) const = delete;
+  template <class Rep, class Period, loses_fraction_as<T> U>
+  bool send_for(std::chrono::duration<Rep, Period> d, U value) const = delete;
+  template <class Clock, class Duration, loses_fraction_as<T> U>
+  bool send_until(std::chrono::time_point<Clock, Duration> t, U value) const = delete;
+
+  /// Closes the channel: receivers get the buffered values, then the end. Throws channel_error if
   /// the channel is closed already, or nil.
   void close() const {
     if (self() == nullptr || !chan_close(self())) throw_close_of(self() == nullptr);
@@ -308,7 +325,7 @@ class send_chan : public detail::chan_handle, public detail::send_side<send_chan
 
 /// make_chan<int>(), make_chan<int>(64), in Go's words.
 template <class T>
-chan<T> make_chan(std::size_t capacity = 0) {
+[[nodiscard]] chan<T> make_chan(std::size_t capacity = 0) {
   return chan<T>(capacity);
 }
 

@@ -46,24 +46,37 @@ class GOFER_API cond {
   }
   /// What the predicate says at the end.
   template <class Lock, class Rep, class Period, std::predicate Predicate>
-  bool wait_for(Lock& lock, std::chrono::duration<Rep, Period> d, Predicate is_true) {
-    const std::int64_t deadline = detail::deadline_after(d);
-    while (!is_true()) {
-      if (!wait_with(lock, deadline)) return is_true();
-    }
-    return true;
+  [[nodiscard]] bool wait_for(Lock& lock, std::chrono::duration<Rep, Period> d, Predicate is_true) {
+    return wait_for_true(lock, detail::deadline_after(d), is_true);
+  }
+  template <class Lock, class Clock, class Duration, std::predicate Predicate>
+  [[nodiscard]] bool wait_until(Lock& lock, std::chrono::time_point<Clock, Duration> t,
+                                Predicate is_true) {
+    return wait_for_true(lock, detail::deadline_at(t), is_true);
   }
   /// False: the context was done first; if it was done before, the lock is not released.
   template <class Lock>
-  bool wait(const context& ctx, Lock& lock) {
+  [[nodiscard]] bool wait(const context& ctx, Lock& lock) {
     unlocked u(lock);
     return wait_unlocked(u, ctx);
   }
+  /// What the predicate says at the end, as with std's stop tokens: that may be true although the
+  /// context is done.
+  template <class Lock, std::predicate Predicate>
+  [[nodiscard]] bool wait(const context& ctx, Lock& lock, Predicate is_true) {
+    while (!is_true()) {
+      if (!wait(ctx, lock)) return is_true();
+    }
+    return true;
+  }
 
-  /// Wakes who has waited longest, if anybody waits.
+  /// Wakes the waiter that has waited longest, if there is one.
   void signal();
-  /// Wakes all who wait.
+  /// Wakes all waiters.
   void broadcast();
+  /// The same, by the names of std::condition_variable.
+  void notify_one() { signal(); }
+  void notify_all() { broadcast(); }
 
  private:
   // The lock as the library sees it; locked again at the end, whatever happens.
@@ -81,6 +94,13 @@ class GOFER_API cond {
   bool wait_with(Lock& lock, std::int64_t deadline_ns) {
     unlocked u(lock);
     return wait_unlocked(u, deadline_ns);
+  }
+  template <class Lock, class Predicate>
+  bool wait_for_true(Lock& lock, std::int64_t deadline_ns, Predicate& is_true) {
+    while (!is_true()) {
+      if (!wait_with(lock, deadline_ns)) return is_true();
+    }
+    return true;
   }
   bool wait_unlocked(const unlocked& u, std::int64_t deadline_ns);
   bool wait_unlocked(const unlocked& u, const context& ctx);

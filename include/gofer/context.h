@@ -2,17 +2,18 @@
 //
 //   auto [ctx, cancel] = gofer::with_timeout(gofer::background(), 2s);
 //   if (auto row = rows.recv(ctx)) use(*row);
-//   else if (ctx.err()) ...                       // std::errc::timed_out or operation_canceled
+//   else if (ctx.err()) ...                       // context_errc, as std::errc::timed_out
 //
 // A context is an immutable handle. Cancelling it cancels every context that was derived from it,
 // and ends every call that waits with it. A call with a context that is done refuses at once, even
-// if it would not have to wait.
+// if it would not have to wait. (cond's wait for a predicate asks the predicate first.)
 //
 // Deadlines and cancels reach whoever holds a done() channel, a function of after_func or a stop
 // token, also when all handles of the context are gone.
 #pragma once
 
 #include <gofer/chan.h>
+#include <gofer/context_error.h>
 #include <gofer/detail/config.h>
 #include <gofer/detail/deadline.h>
 #include <gofer/select.h>
@@ -25,6 +26,7 @@
 #include <optional>
 #include <stop_token>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -50,11 +52,16 @@ class GOFER_API context {
 
   /// Closed when the context is done; the nil channel if that never happens.
   recv_chan<std::monostate> done() const;
-  /// Empty while it is not done; then std::errc::operation_canceled, or timed_out for a deadline.
+  /// Empty while it is not done; then context_errc::canceled, which equals
+  /// std::errc::operation_canceled, or deadline_exceeded, which equals std::errc::timed_out.
   std::error_code err() const;
   /// Why it was cancelled: what was given to the cancel function, else err() as a
   /// std::system_error; nullptr while it is not done.
   std::exception_ptr cause() const;
+  /// Throws cause() if it is done.
+  void throw_if_done() const {
+    if (std::exception_ptr why = cause()) std::rethrow_exception(std::move(why));
+  }
   std::optional<std::chrono::steady_clock::time_point> deadline() const;
   /// The value for a key, from here or the nearest context above; nullptr: there is none.
   template <class T>
@@ -89,16 +96,35 @@ class GOFER_API cancel_func {
 /// The root: no deadline, no values, never done.
 inline context background() { return {}; }
 
-struct cancellable {
+struct [[nodiscard]] cancellable {
   context ctx;
   cancel_func cancel;
+};
+
+/// Cancels at the end of a scope, however that is left.
+///   auto [ctx, cancel] = gofer::with_cancel(parent);
+///   gofer::cancel_guard at_end(cancel);
+class [[nodiscard]] cancel_guard {
+ public:
+  explicit cancel_guard(cancel_func cancel) noexcept : cancel_(std::move(cancel)) {}
+  cancel_guard(const cancel_guard&) = delete;
+  cancel_guard& operator=(const cancel_guard&) = delete;
+  ~cancel_guard() { cancel_(); }
+  /// Does not cancel any more.
+  void release() noexcept { cancel_ = cancel_func(); }
+
+ private:
+  cancel_func cancel_;
 };
 
 GOFER_API cancellable with_cancel(const context& parent);
 
 namespace detail {
 GOFER_API cancellable with_deadline_ns(const context& parent, std::int64_t deadline_ns);
-GOFER_API context with_any(const context& parent, const void* key, std::any value);
+[[nodiscard]] GOFER_API context with_any(const context& parent, const void* key, std::any value);
+/// done().closed() without a handle, whose count all callers would share.
+GOFER_API bool is_done(const context& ctx) noexcept;
+GOFER_API std::function<bool()> after_done(const context& ctx, std::function<void()> f);
 }  // namespace detail
 
 /// Done at that time at the latest; a parent's earlier deadline stays.
@@ -112,20 +138,36 @@ cancellable with_timeout(const context& parent, std::chrono::duration<Rep, Perio
 }
 
 template <class T>
-context with_value(const context& parent, const context_key<T>& key,
-                   std::type_identity_t<T> value) {
+[[nodiscard]] context with_value(const context& parent, const context_key<T>& key,
+                                 std::type_identity_t<T> value) {
   return detail::with_any(parent, &key, std::any(std::move(value)));
 }
 
 /// The parent's values without its end.
-GOFER_API context without_cancel(const context& parent);
+[[nodiscard]] GOFER_API context without_cancel(const context& parent);
 
 /// Cancelled with the parent, and when the token is stopped.
-GOFER_API context with_stop_token(const context& parent, std::stop_token token);
+[[nodiscard]] GOFER_API context with_stop_token(const context& parent, std::stop_token token);
 
 /// Calls f in a goroutine of its own once ctx is done. The result takes that back: true if f will
 /// not be called.
-GOFER_API std::function<bool()> after_func(const context& ctx, std::function<void()> f);
+template <class F>
+  requires std::is_invocable_v < std::decay_t<F>
+& > std::function<bool()> after_func(const context& ctx, F&& f) {
+  using function = std::decay_t<F>;
+  if constexpr (std::is_copy_constructible_v<function>) {
+    return detail::after_done(ctx, std::forward<F>(f));
+  } else {
+    return detail::after_done(
+        ctx, [shared = std::make_shared<function>(std::forward<F>(f))] { std::invoke(*shared); });
+  }
+}
+
+/// The case of a select that happens when the context is done.
+template <class F = detail::nothing>
+[[nodiscard]] auto on_done(const context& ctx, F f = {}) {
+  return on_recv(ctx.done(), std::move(f));
+}
 
 template <class Self, class T>
 std::optional<T> detail::recv_side<Self, T>::recv(const context& ctx) const {

@@ -58,10 +58,10 @@ class GOFER_API fd {
   int native_handle() const noexcept;
 
   /// Waits for bytes and takes what is there, at most to.size(). 0: the end of the input.
-  std::size_t read(buffer to) const;
-  std::size_t read(buffer to, std::error_code& ec) const noexcept;
-  std::size_t read(const context& ctx, buffer to) const;
-  std::size_t read(const context& ctx, buffer to, std::error_code& ec) const noexcept;
+  [[nodiscard]] std::size_t read(buffer to) const;
+  [[nodiscard]] std::size_t read(buffer to, std::error_code& ec) const noexcept;
+  [[nodiscard]] std::size_t read(const context& ctx, buffer to) const;
+  [[nodiscard]] std::size_t read(const context& ctx, buffer to, std::error_code& ec) const noexcept;
 
   /// Fills `to`; io_errc::unexpected_end if the input ends before. The count is what was read, also
   /// if the call failed.
@@ -71,10 +71,11 @@ class GOFER_API fd {
   std::size_t read_full(const context& ctx, buffer to, std::error_code& ec) const noexcept;
 
   /// Waits for room and writes what fits.
-  std::size_t write(const_buffer from) const;
-  std::size_t write(const_buffer from, std::error_code& ec) const noexcept;
-  std::size_t write(const context& ctx, const_buffer from) const;
-  std::size_t write(const context& ctx, const_buffer from, std::error_code& ec) const noexcept;
+  [[nodiscard]] std::size_t write(const_buffer from) const;
+  [[nodiscard]] std::size_t write(const_buffer from, std::error_code& ec) const noexcept;
+  [[nodiscard]] std::size_t write(const context& ctx, const_buffer from) const;
+  [[nodiscard]] std::size_t write(const context& ctx, const_buffer from,
+                                  std::error_code& ec) const noexcept;
 
   /// Writes everything. The count is what was written, also if the call failed.
   std::size_t write_all(const_buffer from) const;
@@ -82,17 +83,36 @@ class GOFER_API fd {
   std::size_t write_all(const context& ctx, const_buffer from) const;
   std::size_t write_all(const context& ctx, const_buffer from, std::error_code& ec) const noexcept;
 
+  /// The same with a temporary std::string or the like, which lives until the call returns.
+  template <detail::owns_bytes R, class... ErrorCode>
+  [[nodiscard]] std::size_t write(R&& from, ErrorCode&... ec) const {
+    return write(const_buffer(std::ranges::data(from), std::ranges::size(from)), ec...);
+  }
+  template <detail::owns_bytes R, class... ErrorCode>
+  [[nodiscard]] std::size_t write(const context& ctx, R&& from, ErrorCode&... ec) const {
+    return write(ctx, const_buffer(std::ranges::data(from), std::ranges::size(from)), ec...);
+  }
+  template <detail::owns_bytes R, class... ErrorCode>
+  std::size_t write_all(R&& from, ErrorCode&... ec) const {
+    return write_all(const_buffer(std::ranges::data(from), std::ranges::size(from)), ec...);
+  }
+  template <detail::owns_bytes R, class... ErrorCode>
+  std::size_t write_all(const context& ctx, R&& from, ErrorCode&... ec) const {
+    return write_all(ctx, const_buffer(std::ranges::data(from), std::ranges::size(from)), ec...);
+  }
+
   /// read() and write() with several buffers, filled or emptied in turn.
-  std::size_t readv(std::span<const buffer> to) const;
-  std::size_t readv(std::span<const buffer> to, std::error_code& ec) const noexcept;
-  std::size_t readv(const context& ctx, std::span<const buffer> to) const;
-  std::size_t readv(const context& ctx, std::span<const buffer> to,
-                    std::error_code& ec) const noexcept;
-  std::size_t writev(std::span<const const_buffer> from) const;
-  std::size_t writev(std::span<const const_buffer> from, std::error_code& ec) const noexcept;
-  std::size_t writev(const context& ctx, std::span<const const_buffer> from) const;
-  std::size_t writev(const context& ctx, std::span<const const_buffer> from,
-                     std::error_code& ec) const noexcept;
+  [[nodiscard]] std::size_t readv(std::span<const buffer> to) const;
+  [[nodiscard]] std::size_t readv(std::span<const buffer> to, std::error_code& ec) const noexcept;
+  [[nodiscard]] std::size_t readv(const context& ctx, std::span<const buffer> to) const;
+  [[nodiscard]] std::size_t readv(const context& ctx, std::span<const buffer> to,
+                                  std::error_code& ec) const noexcept;
+  [[nodiscard]] std::size_t writev(std::span<const const_buffer> from) const;
+  [[nodiscard]] std::size_t writev(std::span<const const_buffer> from,
+                                   std::error_code& ec) const noexcept;
+  [[nodiscard]] std::size_t writev(const context& ctx, std::span<const const_buffer> from) const;
+  [[nodiscard]] std::size_t writev(const context& ctx, std::span<const const_buffer> from,
+                                   std::error_code& ec) const noexcept;
 
   /// Until a read, or a write, would not have to wait. For other libraries' calls on the
   /// descriptor, which must not block.
@@ -105,9 +125,9 @@ class GOFER_API fd {
   void wait_writable(const context& ctx) const;
   void wait_writable(const context& ctx, std::error_code& ec) const noexcept;
 
-  /// From then on calls fail with std::errc::timed_out, and those that wait do so, too; a time in
-  /// the past: at once. A point in time, or how long from now on;
-  /// time_point::max(): no deadline any more. Files on disk have none
+  /// From then on calls fail with io_errc::deadline_exceeded, and those that wait do so, too; a
+  /// time in the past: at once. A point in time, or how long from now on; time_point::max(): no
+  /// deadline any more. Files on disk have none
   /// (std::errc::operation_not_supported).
   template <class Time>
   void set_deadline(Time t) const {

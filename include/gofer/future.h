@@ -1,13 +1,17 @@
-// async: a goroutine with a result.
+// async: a goroutine with a result. promise: a result that anybody gives.
 //
 //   gofer::future<int> sum = gofer::async(add_up, std::move(numbers));
 //   use(sum.get());                             // the result, or what the function threw
+//
+// An exception is not lost silently: if it was never thrown by get(), one line on stderr says so
+// when the future and its goroutine are gone.
 #pragma once
 
 #include <gofer/chan.h>
 #include <gofer/context.h>
 #include <gofer/detail/spawn.h>
 
+#include <atomic>
 #include <chrono>
 #include <exception>
 #include <functional>
@@ -20,7 +24,13 @@
 
 namespace gofer {
 
+template <class T>
+class promise;
+
 namespace detail {
+
+/// "gofer: an exception was lost with its <holder>: ...", on stderr.
+GOFER_API void report_untaken(const std::exception_ptr& error, const char* holder) noexcept;
 
 template <class T>
 struct future_state {
@@ -30,23 +40,46 @@ struct future_state {
   chan<std::monostate> ready{0};  // closed when there is a result
   std::optional<stored> value;
   std::exception_ptr error;
+  bool untaken = false;  // the error must be reported unless get() throws it
+  std::atomic<bool> satisfied{false};
+  std::atomic<bool> retrieved{false};
+
+  future_state() = default;
+  future_state(const future_state&) = delete;
+  future_state& operator=(const future_state&) = delete;
+  ~future_state() {
+    if (untaken) report_untaken(error, "future");
+  }
 };
+
+// Whether a promise<T> may be given these: nothing for void, the object itself for a reference, and
+// otherwise what converts implicitly to T. A temporary would be gone before get() returns it.
+template <class T, class... V>
+inline constexpr bool promise_takes = false;
+template <>
+inline constexpr bool promise_takes<void> = true;
+template <class T, class V>
+inline constexpr bool promise_takes<T, V> = std::is_convertible_v<V, T>;
+template <class T, class V>
+inline constexpr bool promise_takes<T&, V> =
+    std::is_lvalue_reference_v<V>&& std::is_convertible_v<std::remove_reference_t<V>*, T*>;
 
 }  // namespace detail
 
-/// The result of a goroutine, to be taken once. May be waited for in any goroutine or thread. A
-/// future that is dropped does not wait: the goroutine goes on and its result is lost.
+/// The result of a goroutine or a promise, to be taken once. May be waited for in any goroutine or
+/// thread. A future that is dropped does not wait: the goroutine goes on and its result is lost.
 template <class T>
-class future {
+class [[nodiscard]] future {
  public:
+  /// Not valid: the other calls throw std::future_error.
   future() = default;
 
   bool valid() const noexcept { return state_ != nullptr; }
   /// There is a result: get() does not wait.
-  bool ready() const { return checked().ready.closed(); }
+  [[nodiscard]] bool ready() const { return checked().ready.closed(); }
   void wait() const { checked().ready.recv(); }
   /// False: the context was done first.
-  bool wait(const context& ctx) const {
+  [[nodiscard]] bool wait(const context& ctx) const {
     const auto end = ctx.done();
     if (end.closed()) return false;
     select(on_recv(checked().ready), on_recv(end));
@@ -54,22 +87,23 @@ class future {
   }
   /// False: the time was over.
   template <class Rep, class Period>
-  bool wait_for(std::chrono::duration<Rep, Period> d) const {
-    checked().ready.recv_for(d);
+  [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> d) const {
+    static_cast<void>(checked().ready.recv_for(d));
     return ready();
   }
   template <class Clock, class Duration>
-  bool wait_until(std::chrono::time_point<Clock, Duration> t) const {
-    checked().ready.recv_until(t);
+  [[nodiscard]] bool wait_until(std::chrono::time_point<Clock, Duration> t) const {
+    static_cast<void>(checked().ready.recv_until(t));
     return ready();
   }
   /// Closed once there is a result: for select.
-  recv_chan<std::monostate> done() const { return checked().ready; }
+  [[nodiscard]] recv_chan<std::monostate> done() const { return checked().ready; }
   /// Waits, and gives the result or throws what the function threw. Afterwards the future is not
   /// valid any more. Throws std::future_error if it is not.
   T get() {
     wait();
     const auto state = std::move(state_);
+    state->untaken = false;
     if (state->error) std::rethrow_exception(state->error);
     if constexpr (std::is_reference_v<T>) {
       return static_cast<T>(**state->value);
@@ -77,56 +111,125 @@ class future {
       return std::move(*state->value);
     }
   }
+  /// Throws the context's cause() if it is done first; the future is still valid then.
+  T get(const context& ctx) {
+    if (!wait(ctx)) ctx.throw_if_done();
+    return get();
+  }
 
  private:
-  template <class F, class... Args>
-  friend auto async(F&& f, Args&&... args);
+  friend class promise<T>;
+  using state = detail::future_state<T>;
+  explicit future(std::shared_ptr<state> s) : state_(std::move(s)) {}
 
-  detail::future_state<T>& checked() const {
+  state& checked() const {
     if (state_ == nullptr) throw std::future_error(std::future_errc::no_state);
     return *state_;
   }
-  std::shared_ptr<detail::future_state<T>> state_;
+  std::shared_ptr<state> state_;
 };
 
-/// Calls f(args...), copied or moved, in a goroutine. Throws std::bad_alloc.
-template <class F, class... Args>
-auto async(F&& f, Args&&... args) {
-  using T = std::invoke_result_t<std::decay_t<F>, std::decay_t<Args>...>;
-  future<T> result;
-  result.state_ = std::make_shared<detail::future_state<T>>();
-  auto task = [state = result.state_](auto& function, auto&... arguments) {
-    // However the function ends, goexit() included, who waits is told.
-    struct finish {
-      detail::future_state<T>& state;
-      ~finish() {
-        if (!state.value && !state.error) {
-          state.error =
-              std::make_exception_ptr(std::future_error(std::future_errc::broken_promise));
-        }
-        state.ready.close();
+/// Where the result of a future comes from, as std::promise. Dropped without a result it gives the
+/// future std::future_errc::broken_promise.
+template <class T>
+class promise {
+ public:
+  promise() : state_(std::make_shared<state>()) {}
+  promise(promise&&) noexcept = default;
+  promise& operator=(promise&& other) noexcept {
+    promise old = std::move(other);
+    std::swap(state_, old.state_);
+    return *this;
+  }
+  ~promise() {
+    if (state_ == nullptr || state_->satisfied.exchange(true)) return;
+    state_->error = std::make_exception_ptr(std::future_error(std::future_errc::broken_promise));
+    state_->ready.close();
+  }
+
+  /// Once; then std::future_error.
+  future<T> get_future() {
+    if (checked().retrieved.exchange(true)) fail(std::future_errc::future_already_retrieved);
+    return future<T>(state_);
+  }
+  /// The result: nothing for void, an lvalue for a reference, else a value that converts implicitly
+  /// to T. Throws std::future_error if there is one already, and what T's constructor throws; there
+  /// is no result then.
+  template <class... V>
+    requires detail::promise_takes<T, V&&...>
+  void set_value(V&&... value) {
+    claim();
+    try {
+      if constexpr (std::is_reference_v<T>) {
+        state_->value.emplace(std::addressof(value)...);
+      } else {
+        state_->value.emplace(std::forward<V>(value)...);
       }
-    } at_end{*state};
+    } catch (...) {
+      state_->satisfied.store(false);
+      throw;
+    }
+    state_->ready.close();
+  }
+  /// What get() throws.
+  void set_exception(std::exception_ptr error) {
+    claim();
+    state_->error = std::move(error);
+    state_->untaken = true;
+    state_->ready.close();
+  }
+
+ private:
+  using state = detail::future_state<T>;
+  [[noreturn]] static void fail(std::future_errc why) { throw std::future_error(why); }
+  state& checked() const {
+    if (state_ == nullptr) fail(std::future_errc::no_state);
+    return *state_;
+  }
+  void claim() {
+    if (checked().satisfied.exchange(true)) fail(std::future_errc::promise_already_satisfied);
+  }
+  std::shared_ptr<state> state_;
+};
+
+namespace detail {
+
+template <class F, class... Args>
+auto async_with(const go_options* options, F&& f, Args&&... args) {
+  using T = std::invoke_result_t<std::decay_t<F>, std::decay_t<Args>...>;
+  // However the function ends, goexit() included, the promise's destructor wakes the waiters.
+  promise<T> p;
+  future<T> result = p.get_future();
+  spawn(options, [p = std::move(p), function = std::decay_t<F>(std::forward<F>(f)),
+                  ... arguments = std::decay_t<Args>(std::forward<Args>(args))]() mutable {
     try {
       if constexpr (std::is_void_v<T>) {
         std::invoke(std::move(function), std::move(arguments)...);
-        state->value.emplace();
-      } else if constexpr (std::is_reference_v<T>) {
-        auto&& r = std::invoke(std::move(function), std::move(arguments)...);
-        state->value.emplace(std::addressof(r));
+        p.set_value();
       } else {
-        state->value.emplace(std::invoke(std::move(function), std::move(arguments)...));
+        p.set_value(std::invoke(std::move(function), std::move(arguments)...));
       }
     } catch (...) {
-      if (detail::goroutine_exits()) throw;
-      state->error = std::current_exception();
+      if (goroutine_exits()) throw;
+      p.set_exception(std::current_exception());
     }
-  };
-  detail::spawn(nullptr, [task = std::move(task), function = std::decay_t<F>(std::forward<F>(f)),
-                          ... arguments = std::decay_t<Args>(std::forward<Args>(args))]() mutable {
-    task(function, arguments...);
   });
   return result;
+}
+
+}  // namespace detail
+
+/// Calls f(args...), copied or moved, in a goroutine. Throws std::bad_alloc.
+template <class F, class... Args>
+  requires std::is_invocable_v<std::decay_t<F>, std::decay_t<Args>...>
+[[nodiscard]] auto async(F&& f, Args&&... args) {
+  return detail::async_with(nullptr, std::forward<F>(f), std::forward<Args>(args)...);
+}
+/// The same, with a name or a stack size: async({.name = "sum"}, f).
+template <class F, class... Args>
+  requires std::is_invocable_v<std::decay_t<F>, std::decay_t<Args>...>
+[[nodiscard]] auto async(const go_options& options, F&& f, Args&&... args) {
+  return detail::async_with(&options, std::forward<F>(f), std::forward<Args>(args)...);
 }
 
 }  // namespace gofer

@@ -6,13 +6,16 @@
 //
 // Rules that every user should know:
 //  - A goroutine may go on in another thread after a call that blocks, and after yield(). `go`
-//    never moves the caller. Do not keep the address of a thread_local across a blocking call.
+//    never moves the caller. Do not keep the address of a thread_local, or of errno, nor hold a
+//    std::mutex, across a blocking call (docs/PARKING.md).
+//  - A signal handler must not call Gofer, not even what does not wait.
 //  - An exception that leaves a goroutine's function ends the process with a report.
 //  - When main returns or exit() is called, goroutines go on like detached threads until the
 //    process is gone. So the destructor of a static object may wait for goroutines, and must wait
 //    for those that use the object. A goroutine that calls exit() runs the exit handlers as a
-//    foreign thread, not as a goroutine. If a handler waits for what no goroutine can do any more,
-//    one message says so, and the exit goes on without that handler, with its status.
+//    foreign thread (one that is not the runtime's), not as a goroutine. If a handler waits for
+//    what no goroutine can do any more, one message says so, and the exit goes on without that
+//    handler, with its status.
 //  - In the child of a fork() the runtime must not be used (exec and _exit are fine, and to close
 //    an fd, which stays open in the parent): the first use there ends the child with a message.
 #pragma once
@@ -91,13 +94,13 @@ template <class F>
     if constexpr (!std::is_void_v<result>) return static_cast<result&&>(*call.result);
   }
 
-/// Lets other goroutines run first. In an ordinary thread: sched_yield.
+/// Lets other goroutines run first. In a foreign thread: sched_yield.
 GOFER_API void yield();
 
 /// For long loops: lets others run if the calling goroutine's time slice is over, else costs about
 /// a nanosecond. A goroutine that computes without calling it, or anything else of the runtime, is
 /// paused together with its thread; one that calls it every millisecond or more often gives way as
-/// if it had called yield(), and costs no thread. In an ordinary thread it does nothing.
+/// if it had called yield(), and costs no thread. In a foreign thread it does nothing.
 GOFER_API void checkpoint();
 
 /// Ends the calling goroutine, destroying the objects on its stack on the way (a forced unwind:
@@ -125,13 +128,13 @@ GOFER_API std::size_t num_goroutine();
 GOFER_API int num_cpu();
 
 /// Ties the calling goroutine to its present thread: it runs there alone until as many calls of
-/// unlock_os_thread. If it ends while locked, the thread ends with it. In an ordinary thread: no
+/// unlock_os_thread. If it ends while locked, the thread ends with it. In a foreign thread: no
 /// effect.
 GOFER_API void lock_os_thread();
 GOFER_API void unlock_os_thread();
 
 namespace this_goroutine {
-/// The calling goroutine's number (from 1, never reused), 0 in an ordinary thread.
+/// The calling goroutine's number (from 1, never reused), 0 in a foreign thread.
 GOFER_API std::uint64_t id() noexcept;
 /// The name it was given, or empty. Valid while the goroutine lives.
 GOFER_API std::string_view name() noexcept;

@@ -6,15 +6,18 @@
 #include <gofer/chan.h>
 #include <gofer/cond.h>
 #include <gofer/context.h>
+#include <gofer/context_error.h>
 #include <gofer/debug.h>
 #include <gofer/fd.h>
 #include <gofer/future.h>
 #include <gofer/go.h>
 #include <gofer/io_error.h>
+#include <gofer/last_error.h>
 #include <gofer/latch.h>
 #include <gofer/local.h>
 #include <gofer/mutex.h>
 #include <gofer/net.h>
+#include <gofer/net_error.h>
 #include <gofer/no_preempt.h>
 #include <gofer/once.h>
 #include <gofer/pool.h>
@@ -22,6 +25,8 @@
 #include <gofer/rw_mutex.h>
 #include <gofer/select.h>
 #include <gofer/semaphore.h>
+#include <gofer/server.h>
+#include <gofer/signal.h>
 #include <gofer/singleflight.h>
 #include <gofer/task_group.h>
 #include <gofer/timer.h>

@@ -1,6 +1,6 @@
 // io_errc: what can go wrong with input and output that no system call says. What one says is a
-// std::system_category() value; a deadline that has passed is std::errc::timed_out, and a context
-// that is done gives its err().
+// std::system_category() value, such as ETIMEDOUT of a connection whose other side is silent; a
+// context that is done gives its err().
 #pragma once
 
 #include <gofer/detail/config.h>
@@ -10,8 +10,10 @@
 namespace gofer {
 
 enum class io_errc {
-  closed = 1,      ///< the descriptor was closed, perhaps during the call
-  unexpected_end,  ///< the input ended before everything that was asked for had come
+  closed = 1,         ///< the descriptor was closed, perhaps during the call; equals
+                      ///< std::errc::bad_file_descriptor
+  unexpected_end,     ///< the input ended before everything that was asked for had come
+  deadline_exceeded,  ///< of the descriptor; equals std::errc::timed_out
 };
 
 GOFER_API const std::error_category& io_category() noexcept;

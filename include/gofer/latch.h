@@ -1,4 +1,4 @@
-// latch and barrier: points that several must reach before one goes on.
+// latch and barrier: points that all participants must reach before any continues.
 #pragma once
 
 #include <gofer/cond.h>
@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <limits>
 #include <mutex>
 #include <utility>
 
@@ -16,28 +17,52 @@ namespace gofer {
 /// A count that only goes down, once, as std::latch.
 class latch {
  public:
+  static constexpr int max() noexcept { return std::numeric_limits<int>::max(); }
   explicit latch(int count) { group_.add(count); }
+  latch(const latch&) = delete;
+  latch& operator=(const latch&) = delete;
+
   void count_down(int n = 1) { group_.add(-n); }
-  void wait() { group_.wait(); }
+  /// Whether the count is zero.
+  [[nodiscard]] bool try_wait() const { return group_.wait_for(std::chrono::seconds(0)); }
+  void wait() const { group_.wait(); }
   /// False: the time was over, or the context was done, before.
   template <class Rep, class Period>
-  bool wait_for(std::chrono::duration<Rep, Period> d) {
+  [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> d) const {
     return group_.wait_for(d);
   }
-  bool wait(const context& ctx) { return group_.wait(ctx); }
+  template <class Clock, class Duration>
+  [[nodiscard]] bool wait_until(std::chrono::time_point<Clock, Duration> t) const {
+    return group_.wait_until(t);
+  }
+  [[nodiscard]] bool wait(const context& ctx) const { return group_.wait(ctx); }
   void arrive_and_wait(int n = 1) {
     count_down(n);
     wait();
   }
+  /// Counts down in any case. False: the context was done first.
+  [[nodiscard]] bool arrive_and_wait(const context& ctx, int n = 1) {
+    count_down(n);
+    return wait(ctx);
+  }
 
  private:
-  wait_group group_;
+  mutable wait_group group_;
 };
 
 /// A meeting point for a fixed number of participants, again and again. The last to arrive calls
-/// `completion`, then all go on.
+/// `completion`, then all go on. The completion runs under the barrier's lock, so it must not call
+/// the barrier. If it throws, the phase ends all the same: the last to arrive gets the exception,
+/// and the others go on.
 class barrier {
  public:
+  /// The phase in which a participant has arrived, for wait().
+  class [[nodiscard]] arrival_token {
+    friend class barrier;
+    explicit arrival_token(std::size_t phase) : phase_(phase) {}
+    std::size_t phase_;
+  };
+  static constexpr std::size_t max() noexcept { return std::numeric_limits<std::size_t>::max(); }
   explicit barrier(std::size_t participants, std::function<void()> completion = {})
       : expected_(participants), waiting_for_(participants), completion_(std::move(completion)) {}
   barrier(const barrier&) = delete;
@@ -45,12 +70,32 @@ class barrier {
 
   void arrive_and_wait() {
     std::unique_lock lock(mutex_);
-    const std::size_t phase = phase_;
-    if (--waiting_for_ == 0) {
-      next_phase();
-    } else {
-      all_here_.wait(lock, [&] { return phase_ != phase; });
-    }
+    wait_locked(lock, arrive_locked(1));
+  }
+  /// False: the context was done first. The arrival is taken back then, and the others wait on.
+  [[nodiscard]] bool arrive_and_wait(const context& ctx) {
+    if (!mutex_.lock(ctx)) return false;
+    std::unique_lock lock(mutex_, std::adopt_lock);
+    const arrival_token token = arrive_locked(1);
+    if (all_here_.wait(ctx, lock, [&] { return phase_ != token.phase_; })) return true;
+    ++waiting_for_;
+    return false;
+  }
+  /// Arrives, n times, and does not wait.
+  arrival_token arrive(std::size_t n = 1) {
+    std::lock_guard lock(mutex_);
+    return arrive_locked(n);
+  }
+  /// Waits for the end of the phase in which the token was given.
+  void wait(arrival_token token) {
+    std::unique_lock lock(mutex_);
+    wait_locked(lock, token);
+  }
+  /// False: the context was done first; the arrival stands.
+  [[nodiscard]] bool wait(const context& ctx, arrival_token token) {
+    if (!mutex_.lock(ctx)) return false;
+    std::unique_lock lock(mutex_, std::adopt_lock);
+    return all_here_.wait(ctx, lock, [&] { return phase_ != token.phase_; });
   }
   /// Arrives, and takes no part in the phases after this one.
   void arrive_and_drop() {
@@ -60,11 +105,26 @@ class barrier {
   }
 
  private:
+  arrival_token arrive_locked(std::size_t n) {
+    const arrival_token token(phase_);
+    waiting_for_ -= n;
+    if (waiting_for_ == 0) next_phase();
+    return token;
+  }
+  void wait_locked(std::unique_lock<mutex>& lock, arrival_token token) {
+    all_here_.wait(lock, [&] { return phase_ != token.phase_; });
+  }
   void next_phase() {
+    // However the completion ends: by an exception, or by goexit().
+    struct guard {
+      barrier& b;
+      ~guard() {
+        b.waiting_for_ = b.expected_;
+        ++b.phase_;
+        b.all_here_.broadcast();
+      }
+    } g{*this};
     if (completion_) completion_();
-    waiting_for_ = expected_;
-    ++phase_;
-    all_here_.broadcast();
   }
 
   mutex mutex_;

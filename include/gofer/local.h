@@ -4,7 +4,7 @@
 //   *user = "gopher";
 //
 // A thread_local belongs to the thread, and a goroutine may go on in another one after any call
-// that blocks: this is what to use instead. An ordinary thread has its own, too.
+// that blocks: this is what to use instead. A foreign thread has its own, too.
 #pragma once
 
 #include <gofer/detail/config.h>

@@ -28,7 +28,7 @@ class GOFER_API mutex {
   void lock() {
     if (!try_lock()) lock_slow();
   }
-  bool try_lock() noexcept {
+  [[nodiscard]] bool try_lock() noexcept {
     std::uint32_t now = 0;
     while ((now & (locked | busy | starving)) == 0) {
       if (state_.compare_exchange_weak(now, now | locked, std::memory_order_acquire,
@@ -39,15 +39,15 @@ class GOFER_API mutex {
     return false;
   }
   template <class Rep, class Period>
-  bool try_lock_for(std::chrono::duration<Rep, Period> d) {
+  [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> d) {
     return try_lock() || lock_until(detail::deadline_after(d));
   }
   template <class Clock, class Duration>
-  bool try_lock_until(std::chrono::time_point<Clock, Duration> t) {
+  [[nodiscard]] bool try_lock_until(std::chrono::time_point<Clock, Duration> t) {
     return try_lock() || lock_until(detail::deadline_at(t));
   }
   /// False: the context was done first.
-  bool lock(const context& ctx);
+  [[nodiscard]] bool lock(const context& ctx);
 
   /// Of a mutex that is not locked: a fatal error ("sync: unlock of unlocked mutex").
   void unlock() {

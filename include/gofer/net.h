@@ -1,25 +1,28 @@
 // Network connections of goroutines.
 //
-//   gofer::net::listener server = gofer::net::listen("127.0.0.1:8080");
-//   for (;;) {
-//     gofer::go([c = server.accept()] {
-//       char bytes[4096];
-//       while (std::size_t n = c.read(bytes)) c.write_all({bytes, n});
-//     });
-//   }
-//
 //   gofer::net::conn c = gofer::net::dial("example.org:80", 5s);
+//   c.write_all("GET / HTTP/1.0\r\n\r\n");
+//   while (std::size_t n = c.read(bytes)) use(bytes, n);
 //
-// Addresses are "host:port", "[ipv6]:port", ":port" for all of this machine's addresses, port 0 for
-// one that is free, and "unix:/path" or "unix:@abstract-name". A host may be a name, which is
-// looked up without holding up other goroutines.
+//   gofer::net::serve(gofer::net::listen("127.0.0.1:8080"), [](gofer::net::conn c) { … });
 //
-// Errors are those of fd, and net::resolve_category() for names that cannot be looked up.
+// <gofer/server.h> has serve(). A goroutine that is started for a connection without it has to
+// catch what reads and writes throw: a client that resets its connection would end the process.
+//
+// Addresses are "host:port", "[ipv6]:port" and "unix:/path" or "unix:@abstract-name". A host may be
+// a name, which is looked up without holding up other goroutines. To listen at: ":port" and
+// "[::]:port" are all addresses of this machine, of IPv4 and, where it exists, of IPv6;
+// "0.0.0.0:port" is those of IPv4 alone (Go's takes IPv6, too); port 0, or none after the colon, is
+// one that is free, and "unix:" an abstract name that is free. To dial, all of those hosts are this
+// machine.
+//
+// Errors are those of fd and of <gofer/net_error.h>.
 #pragma once
 
 #include <gofer/context.h>
 #include <gofer/detail/config.h>
 #include <gofer/fd.h>
+#include <gofer/net_error.h>
 
 #include <sys/socket.h>
 
@@ -56,7 +59,19 @@ class GOFER_API address {
   socklen_t size_ = 0;
 };
 
-/// A connection: a descriptor with two addresses. TCP connections have TCP_NODELAY set.
+/// How a TCP connection finds out that the other side is gone without a word: when nothing has come
+/// for `idle`, it asks, every `interval`, and fails with ETIMEDOUT after so many probes without an
+/// answer. The defaults are Go's. Calls with numbers that the kernel does not take (less than 1, or
+/// more than 32767 seconds or 127 probes) fail with std::errc::invalid_argument.
+struct keep_alive {
+  bool enabled = true;
+  std::chrono::seconds idle = std::chrono::seconds(15);
+  std::chrono::seconds interval = std::chrono::seconds(15);
+  int probes = 9;
+};
+
+/// A connection: a descriptor with two addresses. TCP connections have TCP_NODELAY set, and
+/// keep_alive as the options of dial() or of their listener say.
 class GOFER_API conn : public fd {
  public:
   conn() noexcept = default;
@@ -78,7 +93,8 @@ class GOFER_API conn : public fd {
 
   /// false: small packets may wait for an answer to the one before (Nagle's algorithm).
   void set_no_delay(bool on) const;
-  /// Asks for a sign of life when the other side has been silent for so long; zero: never.
+  void set_keep_alive(const keep_alive& how) const;
+  /// So long for both times; zero: never.
   void set_keep_alive(std::chrono::seconds idle) const;
 
  private:
@@ -87,8 +103,9 @@ class GOFER_API conn : public fd {
 };
 
 struct listen_options {
-  int backlog = SOMAXCONN;  ///< connections that wait to be accepted
-  bool reuse_port = false;  ///< several listeners, of other processes too, share the port
+  int backlog = SOMAXCONN;       ///< connections that wait to be accepted
+  bool reuse_port = false;       ///< several listeners, of other processes too, share the port
+  net::keep_alive keep_alive{};  ///< of the connections that are accepted
 };
 
 /// A copyable handle of a socket that listens.
@@ -100,10 +117,10 @@ class GOFER_API listener : private fd {
 
   /// The next connection. Those that were aborted before are passed over; while there is no
   /// descriptor or memory for one, it stays in the backlog and is tried again after a while.
-  conn accept() const;
-  conn accept(std::error_code& ec) const noexcept;
-  conn accept(const context& ctx) const;
-  conn accept(const context& ctx, std::error_code& ec) const noexcept;
+  [[nodiscard]] conn accept() const;
+  [[nodiscard]] conn accept(std::error_code& ec) const noexcept;
+  [[nodiscard]] conn accept(const context& ctx) const;
+  [[nodiscard]] conn accept(const context& ctx, std::error_code& ec) const noexcept;
 
   /// Where it listens: with port 0 asked for, the port that was given.
   address local_address() const;
@@ -120,24 +137,34 @@ class GOFER_API listener : private fd {
   explicit listener(internal::FdState* state) noexcept : fd(state) {}
 };
 
-GOFER_API listener listen(std::string_view at, const listen_options& options = {});
-GOFER_API listener listen(std::string_view at, const listen_options& options, std::error_code& ec);
+[[nodiscard]] GOFER_API listener listen(std::string_view at, const listen_options& options = {});
+[[nodiscard]] GOFER_API listener listen(std::string_view at, const listen_options& options,
+                                        std::error_code& ec);
 
-/// Connects. The addresses that a name has are tried in turn; with a deadline each gets its share
-/// of the time. The error is that of the first.
-GOFER_API conn dial(std::string_view to);
-GOFER_API conn dial(std::string_view to, std::error_code& ec);
-GOFER_API conn dial(const context& ctx, std::string_view to);
-GOFER_API conn dial(const context& ctx, std::string_view to, std::error_code& ec);
+struct dial_options {
+  net::keep_alive keep_alive{};
+  /// How long an address of a name may be alone before the next is tried beside it.
+  std::chrono::milliseconds attempt_delay = std::chrono::milliseconds(250);
+};
+
+/// Connects. A name may have several addresses, of both families. They are tried in the order of
+/// the resolver's preference, but the families in turns; the next one as soon as one has failed, or
+/// attempt_delay after it, beside those that are on their way. The first connection is taken, and
+/// the others are given up ("Happy Eyeballs", RFC 8305). If all fail, the error is that of the
+/// first address that this machine has a route to; the exception names them all.
+[[nodiscard]] GOFER_API conn dial(std::string_view to);
+[[nodiscard]] GOFER_API conn dial(std::string_view to, std::error_code& ec);
+[[nodiscard]] GOFER_API conn dial(const context& ctx, std::string_view to,
+                                  const dial_options& options = {});
+[[nodiscard]] GOFER_API conn dial(const context& ctx, std::string_view to, std::error_code& ec);
+[[nodiscard]] GOFER_API conn dial(const context& ctx, std::string_view to,
+                                  const dial_options& options, std::error_code& ec);
 template <class Rep, class Period>
-conn dial(std::string_view to, std::chrono::duration<Rep, Period> timeout) {
+[[nodiscard]] conn dial(std::string_view to, std::chrono::duration<Rep, Period> timeout) {
   const auto [ctx, cancel] = with_timeout(background(), timeout);
   conn c = dial(ctx, to);
   cancel();
   return c;
 }
-
-/// Values are getaddrinfo()'s (EAI_NONAME and others).
-GOFER_API const std::error_category& resolve_category() noexcept;
 
 }  // namespace gofer::net

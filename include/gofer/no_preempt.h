@@ -8,8 +8,8 @@ namespace gofer {
 /// While it lives, the goroutine that made it is not interrupted when its time slice is over: for a
 /// few instructions that must not be torn apart, such as the reading of two clocks. It does not
 /// keep the kernel from interrupting the thread, nor the goroutine from blocking. At most 255 may
-/// be nested. In an ordinary thread it does nothing.
-class no_preempt {
+/// be nested. In a foreign thread it does nothing.
+class [[nodiscard]] no_preempt {
  public:
   GOFER_API no_preempt() noexcept;
   GOFER_API ~no_preempt();

@@ -1,11 +1,13 @@
 // once: something that happens one time, whoever comes first.
 #pragma once
 
+#include <gofer/context.h>
 #include <gofer/mutex.h>
 
 #include <atomic>
 #include <functional>
 #include <mutex>
+#include <type_traits>
 #include <utility>
 
 namespace gofer {
@@ -19,6 +21,7 @@ class once {
   once& operator=(const once&) = delete;
 
   template <class F, class... Args>
+    requires std::is_invocable_v<F, Args...>
   void call(F&& f, Args&&... args) {
     if (done_.load(std::memory_order_acquire)) return;
     std::lock_guard guard(mutex_);
@@ -26,10 +29,31 @@ class once {
     std::invoke(std::forward<F>(f), std::forward<Args>(args)...);
     done_.store(true, std::memory_order_release);
   }
+  /// Waits for the call of another at most until the context is done. False: it was done first. An
+  /// f that runs is not ended by it.
+  template <class F, class... Args>
+    requires std::is_invocable_v<F, Args...>
+  [[nodiscard]] bool call(const context& ctx, F&& f, Args&&... args) {
+    if (done_.load(std::memory_order_acquire)) return !detail::is_done(ctx);
+    if (!mutex_.lock(ctx)) return false;
+    std::lock_guard guard(mutex_, std::adopt_lock);
+    if (done_.load(std::memory_order_relaxed)) return true;
+    std::invoke(std::forward<F>(f), std::forward<Args>(args)...);
+    done_.store(true, std::memory_order_release);
+    return true;
+  }
 
  private:
   std::atomic<bool> done_{false};
   mutex mutex_;
 };
+
+/// The same, by the names of std::call_once.
+using once_flag = once;
+template <class F, class... Args>
+  requires std::is_invocable_v<F, Args...>
+void call_once(once_flag& flag, F&& f, Args&&... args) {
+  flag.call(std::forward<F>(f), std::forward<Args>(args)...);
+}
 
 }  // namespace gofer

@@ -38,7 +38,7 @@ class pool {
   }
 
   /// One that was put, as it was left, or a new one.
-  std::unique_ptr<T> get() {
+  [[nodiscard]] std::unique_ptr<T> get() {
     if (void* p = detail::pool_take(core_); p != nullptr) {
       return std::unique_ptr<T>(static_cast<T*>(p));
     }

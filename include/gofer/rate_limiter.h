@@ -23,7 +23,7 @@ class rate_limiter {
   }
 
   /// Takes n tokens if they are there now.
-  bool allow(double n = 1) {
+  [[nodiscard]] bool allow(double n = 1) {
     std::lock_guard guard(mutex_);
     refill();
     if (tokens_ < n) return false;
@@ -33,7 +33,7 @@ class rate_limiter {
   /// Waits for n tokens and takes them; more than `burst` is a std::invalid_argument.
   void wait(double n = 1) { sleep_for(take(n)); }
   /// False: the context was done, or will be, before they are there; nothing is taken then.
-  bool wait(const context& ctx, double n = 1) {
+  [[nodiscard]] bool wait(const context& ctx, double n = 1) {
     if (ctx.err()) return false;
     const clock::duration delay = take(n);
     const auto deadline = ctx.deadline();

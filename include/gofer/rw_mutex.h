@@ -28,22 +28,22 @@ class GOFER_API rw_mutex {
   void lock() {
     if (!try_lock()) lock_until(detail::no_deadline);
   }
-  bool try_lock() noexcept {
+  [[nodiscard]] bool try_lock() noexcept {
     std::uint64_t now = 0;
     return state_.compare_exchange_strong(now, writer, std::memory_order_acquire,
                                           std::memory_order_relaxed) ||
            ((now & biased) != 0 && lock_until(0));
   }
   template <class Rep, class Period>
-  bool try_lock_for(std::chrono::duration<Rep, Period> d) {
+  [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> d) {
     return try_lock() || lock_until(detail::deadline_after(d));
   }
   template <class Clock, class Duration>
-  bool try_lock_until(std::chrono::time_point<Clock, Duration> t) {
+  [[nodiscard]] bool try_lock_until(std::chrono::time_point<Clock, Duration> t) {
     return try_lock() || lock_until(detail::deadline_at(t));
   }
   /// False: the context was done first.
-  bool lock(const context& ctx);
+  [[nodiscard]] bool lock(const context& ctx);
   /// "sync: Unlock of unlocked RWMutex" is a fatal error.
   void unlock() {
     std::uint64_t expected = writer;
@@ -56,7 +56,7 @@ class GOFER_API rw_mutex {
   void lock_shared() {
     if (!try_lock_shared()) lock_shared_until(detail::no_deadline);
   }
-  bool try_lock_shared() noexcept {
+  [[nodiscard]] bool try_lock_shared() noexcept {
     if (uses_table() && enter_table()) return true;
     std::uint64_t now = guess();
     for (int tries = 1; (now & (writer | busy | writers)) == 0; ++tries) {
@@ -69,14 +69,14 @@ class GOFER_API rw_mutex {
     return false;
   }
   template <class Rep, class Period>
-  bool try_lock_shared_for(std::chrono::duration<Rep, Period> d) {
+  [[nodiscard]] bool try_lock_shared_for(std::chrono::duration<Rep, Period> d) {
     return try_lock_shared() || lock_shared_until(detail::deadline_after(d));
   }
   template <class Clock, class Duration>
-  bool try_lock_shared_until(std::chrono::time_point<Clock, Duration> t) {
+  [[nodiscard]] bool try_lock_shared_until(std::chrono::time_point<Clock, Duration> t) {
     return try_lock_shared() || lock_shared_until(detail::deadline_at(t));
   }
-  bool lock_shared(const context& ctx);
+  [[nodiscard]] bool lock_shared(const context& ctx);
   /// "sync: RUnlock of unlocked RWMutex" is a fatal error.
   void unlock_shared() {
     if (uses_table() && leave_table()) return;

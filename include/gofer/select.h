@@ -44,6 +44,28 @@ struct nothing {
 /// What a select needs to know of a case beside its channel.
 enum class case_kind { chan, timeout, otherwise };
 
+// Templates of their own, so that the compiler's message names the channel's type.
+template <class Chan, class F, class T = typename Chan::value_type>
+struct received_by {
+  // The first that fits counts: a function of auto need not compile for the others.
+  static_assert(std::disjunction_v<std::is_invocable<F&, std::optional<T>>,
+                                   std::is_invocable<F&, T>, std::is_invocable<F&>>,
+                "on_recv: the function must take the channel's value_type T, or std::optional<T>, "
+                "or nothing");
+};
+template <class Chan, class Optional>
+struct received_into {
+  static_assert(std::is_same_v<Optional, std::optional<typename Chan::value_type>>,
+                "on_recv: the variable must be a std::optional of the channel's value_type");
+};
+template <class Chan, class V>
+struct sent_from {
+  static_assert(std::is_constructible_v<typename Chan::value_type, V>,
+                "on_send: the value does not convert to the channel's value_type");
+  static_assert(!loses_fraction_as<V, typename Chan::value_type>,
+                "on_send: a floating-point value would lose its fraction in a channel of integers");
+};
+
 template <class T, class F>
 void hand_to(F& f, std::optional<T>&& value) {
   if constexpr (std::is_same_v<F, std::optional<T>*>) {
@@ -169,14 +191,15 @@ handle_for<C> to_handle(C&& c) {
 
 /// Receives from c, a channel or its receiving side.
 template <detail::chan_like C, class F = detail::nothing>
-auto on_recv(C&& c, F f = {}) {
+[[nodiscard]] auto on_recv(C&& c, F f = {}) {
+  [[maybe_unused]] detail::received_by<std::remove_cvref_t<C>, F> check;
   using T = typename std::remove_cvref_t<C>::value_type;
   return detail::recv_case<T, detail::handle_for<C>, F>(detail::to_handle<C>(std::forward<C>(c)),
                                                         std::move(f));
 }
 template <detail::chan_like C, class T>
-auto on_recv(C&& c, std::optional<T>& value) {
-  static_assert(std::is_same_v<T, typename std::remove_cvref_t<C>::value_type>);
+[[nodiscard]] auto on_recv(C&& c, std::optional<T>& value) {
+  [[maybe_unused]] detail::received_into<std::remove_cvref_t<C>, std::optional<T>> check;
   return detail::recv_case<T, detail::handle_for<C>, std::optional<T>*>(
       detail::to_handle<C>(std::forward<C>(c)), &value);
 }
@@ -184,7 +207,8 @@ auto on_recv(C&& c, std::optional<T>& value) {
 /// Sends value to c, a channel or its sending side. What is given as an rvalue is moved from only
 /// if this case happens.
 template <detail::chan_like C, class V, class F = detail::nothing>
-auto on_send(C&& c, V&& value, F f = {}) {
+[[nodiscard]] auto on_send(C&& c, V&& value, F f = {}) {
+  [[maybe_unused]] detail::sent_from<std::remove_cvref_t<C>, V> check;
   using T = typename std::remove_cvref_t<C>::value_type;
   using Value = std::conditional_t<std::is_same_v<V, T>, T&, T>;
   return detail::send_case<T, Value, detail::handle_for<C>, F>(
@@ -193,17 +217,17 @@ auto on_send(C&& c, V&& value, F f = {}) {
 
 /// When nothing else has happened for that long.
 template <class Rep, class Period, class F = detail::nothing>
-auto on_timeout(std::chrono::duration<Rep, Period> d, F f = {}) {
+[[nodiscard]] auto on_timeout(std::chrono::duration<Rep, Period> d, F f = {}) {
   return detail::timeout_case<F>{detail::deadline_after(d), std::move(f)};
 }
 template <class Clock, class Duration, class F = detail::nothing>
-auto on_timeout(std::chrono::time_point<Clock, Duration> t, F f = {}) {
+[[nodiscard]] auto on_timeout(std::chrono::time_point<Clock, Duration> t, F f = {}) {
   return detail::timeout_case<F>{detail::deadline_at(t), std::move(f)};
 }
 
 /// When nothing else can happen now.
 template <class F = detail::nothing>
-auto on_default(F f = {}) {
+[[nodiscard]] auto on_default(F f = {}) {
   return detail::default_case<F>{std::move(f)};
 }
 

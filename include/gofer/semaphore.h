@@ -1,4 +1,7 @@
 // semaphore: a number of permits, taken in any amounts.
+//
+//   gofer::semaphore slots(8);
+//   gofer::permit_guard slot(slots);            // waits for one, and gives it back
 #pragma once
 
 #include <gofer/detail/config.h>
@@ -8,6 +11,9 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <limits>
+#include <mutex>
+#include <utility>
 
 namespace gofer {
 
@@ -19,24 +25,27 @@ class context;
 /// limit.
 class GOFER_API semaphore {
  public:
+  /// The most permits that there can be.
+  static constexpr std::int64_t max() noexcept { return std::numeric_limits<std::int64_t>::max(); }
   explicit constexpr semaphore(std::int64_t permits) noexcept : permits_(permits), all_(permits) {}
   semaphore(const semaphore&) = delete;
   semaphore& operator=(const semaphore&) = delete;
 
   /// Waits until n permits are free and nobody waits in front, and takes them.
   void acquire(std::int64_t n = 1) { acquire_until(n, detail::no_deadline); }
-  bool try_acquire(std::int64_t n = 1) { return acquire_until(n, 0); }
+  [[nodiscard]] bool try_acquire(std::int64_t n = 1) { return acquire_until(n, 0); }
   /// False: the time was over, nothing was taken.
   template <class Rep, class Period>
-  bool try_acquire_for(std::chrono::duration<Rep, Period> d, std::int64_t n = 1) {
+  [[nodiscard]] bool try_acquire_for(std::chrono::duration<Rep, Period> d, std::int64_t n = 1) {
     return acquire_until(n, detail::deadline_after(d));
   }
   template <class Clock, class Duration>
-  bool try_acquire_until(std::chrono::time_point<Clock, Duration> t, std::int64_t n = 1) {
+  [[nodiscard]] bool try_acquire_until(std::chrono::time_point<Clock, Duration> t,
+                                       std::int64_t n = 1) {
     return acquire_until(n, detail::deadline_at(t));
   }
   /// False: the context was done first.
-  bool acquire(const context& ctx, std::int64_t n = 1);
+  [[nodiscard]] bool acquire(const context& ctx, std::int64_t n = 1);
   /// Gives n permits back, or adds them.
   void release(std::int64_t n = 1);
   /// Permits that are free now.
@@ -55,6 +64,39 @@ class GOFER_API semaphore {
   std::int64_t all_;                   // that there are, free or taken; 0: not known
   internal::WaitQueue queue_;
   internal::WaitQueue beyond_;  // of those who want more than that
+};
+
+/// Permits that are given back at the end of a scope. It can be moved, into a goroutine's closure
+/// for example, and need not end where it was made.
+class [[nodiscard]] permit_guard {
+ public:
+  /// Holds nothing.
+  permit_guard() noexcept = default;
+  /// Waits for n permits.
+  explicit permit_guard(semaphore& s, std::int64_t n = 1) : semaphore_(&s), n_(n) { s.acquire(n); }
+  /// For n permits that the caller has acquired, by try_acquire() for example.
+  permit_guard(semaphore& s, std::adopt_lock_t, std::int64_t n = 1) noexcept
+      : semaphore_(&s), n_(n) {}
+  permit_guard(permit_guard&& other) noexcept
+      : semaphore_(std::exchange(other.semaphore_, nullptr)), n_(other.n_) {}
+  permit_guard& operator=(permit_guard&& other) noexcept {
+    permit_guard old = std::move(other);
+    std::swap(semaphore_, old.semaphore_);
+    std::swap(n_, old.n_);
+    return *this;
+  }
+  ~permit_guard() { release(); }
+
+  /// Whether it holds permits.
+  explicit operator bool() const noexcept { return semaphore_ != nullptr; }
+  /// Gives them back now.
+  void release() {
+    if (semaphore_ != nullptr) std::exchange(semaphore_, nullptr)->release(n_);
+  }
+
+ private:
+  semaphore* semaphore_ = nullptr;
+  std::int64_t n_ = 0;
 };
 
 }  // namespace gofer

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gofer/chan.h>
+#include <gofer/context.h>
 #include <gofer/go.h>
 #include <gofer/mutex.h>
 
@@ -22,15 +23,24 @@ namespace gofer {
 template <class Key, class T, class Compare = std::less<Key>>
 class singleflight {
  public:
-  /// f() of the first caller, for everybody who asks until it is over. An exception goes to all. If
-  /// f ends its goroutine by goexit(), the others get a std::runtime_error.
+  /// Calls f and returns its result. Calls with the same key that arrive meanwhile wait for it and
+  /// share it. An exception goes to all. If f ends its goroutine by goexit(), the others get a
+  /// std::runtime_error.
   template <class F>
   T run(const Key& key, F&& f) {
+    return run(context(), key, std::forward<F>(f));
+  }
+  /// Waits for the execution of another caller at most until the context is done, and throws its
+  /// cause() then. What f does is not ended by it: f needs a context of its own, and the first
+  /// caller's context would be that of all who share the result.
+  template <class F>
+  T run(const context& ctx, const Key& key, F&& f) {
+    ctx.throw_if_done();
     std::unique_lock lock(mutex_);
     if (auto found = flights_.find(key); found != flights_.end()) {
       const std::shared_ptr<flight> other = found->second;
       lock.unlock();
-      other->landed.recv();
+      wait_for(other->landed, ctx);
       if (other->error) std::rethrow_exception(other->error);
       return *other->value;
     }
@@ -78,6 +88,14 @@ class singleflight {
     std::exception_ptr error;
     bool listed = true;
   };
+  static void wait_for(const chan<std::monostate>& landed, const context& ctx) {
+    const recv_chan<std::monostate> done = ctx.done();
+    if (!done) {
+      landed.recv();
+    } else if (select(on_recv(landed), on_recv(done)) == 1 && !landed.closed()) {
+      ctx.throw_if_done();
+    }
+  }
   mutex mutex_;
   std::map<Key, std::shared_ptr<flight>, Compare> flights_;
 };

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <gofer/context.h>
+#include <gofer/future.h>
 #include <gofer/mutex.h>
 #include <gofer/semaphore.h>
 #include <gofer/wait_group.h>
@@ -29,36 +30,57 @@ class task_group {
     ctx_ = std::move(ctx);
     cancel_ = std::move(cancel);
   }
-  /// At most `limit` of the group's goroutines at a time.
+  /// At most `limit` of the group's goroutines at a time. A negative limit is none, as with
+  /// errgroup's SetLimit.
   task_group(const context& parent, std::size_t limit) : task_group(parent) {
-    limit_ = std::make_unique<semaphore>(static_cast<std::int64_t>(limit));
+    const auto permits = static_cast<std::int64_t>(limit);
+    if (permits >= 0) limit_ = std::make_unique<semaphore>(permits);
   }
   task_group(const task_group&) = delete;
   task_group& operator=(const task_group&) = delete;
   /// Cancels what still runs if the scope is left by an exception, and waits in any case. An error
-  /// that was not taken by wait() is lost.
+  /// that wait() has not thrown is one line on stderr, unless the scope is left by another one.
   ~task_group() {
-    if (std::uncaught_exceptions() > exceptions_) cancel_();
+    const bool by_exception = std::uncaught_exceptions() > exceptions_;
+    if (by_exception) cancel_();
     members_.wait();
     cancel_();
+    if (error_ && !by_exception) detail::report_untaken(error_, "task_group");
   }
 
   /// Done when a member has failed, when wait() has returned, or with the parent.
   const context& ctx() const { return ctx_; }
 
-  /// Starts a goroutine that calls f(); f may be move-only. With a limit, waits for a free place.
-  template <class F>
-    requires std::is_invocable_v < std::decay_t<F>
-  & > void go(F&& f) {
-    if (limit_ != nullptr) limit_->acquire();
-    start(std::forward<F>(f));
+  /// Starts a goroutine that calls f(args...), copied or moved. With a limit, waits for a free
+  /// place.
+  template <class F, class... Args>
+    requires std::is_invocable_v<std::decay_t<F>, std::decay_t<Args>...>
+  void go(F&& f, Args&&... args) {
+    start_waiting(nullptr, std::forward<F>(f), std::forward<Args>(args)...);
+  }
+  /// The same, with a name or a stack size: tasks.go({.name = "reader"}, f).
+  template <class F, class... Args>
+    requires std::is_invocable_v<std::decay_t<F>, std::decay_t<Args>...>
+  void go(const go_options& options, F&& f, Args&&... args) {
+    start_waiting(&options, std::forward<F>(f), std::forward<Args>(args)...);
+  }
+  /// The same, but false instead of a start if the context is done before there is a free place.
+  template <class F, class... Args>
+    requires std::is_invocable_v<std::decay_t<F>, std::decay_t<Args>...>
+  [[nodiscard]] bool go(const context& ctx, F&& f, Args&&... args) {
+    return start_in_time(ctx, nullptr, std::forward<F>(f), std::forward<Args>(args)...);
+  }
+  template <class F, class... Args>
+    requires std::is_invocable_v<std::decay_t<F>, std::decay_t<Args>...>
+  [[nodiscard]] bool go(const context& ctx, const go_options& options, F&& f, Args&&... args) {
+    return start_in_time(ctx, &options, std::forward<F>(f), std::forward<Args>(args)...);
   }
   /// The same, but false instead of waiting for a free place.
-  template <class F>
-    requires std::is_invocable_v < std::decay_t<F>
-  & > bool try_go(F&& f) {
+  template <class F, class... Args>
+    requires std::is_invocable_v<std::decay_t<F>, std::decay_t<Args>...>
+  [[nodiscard]] bool try_go(F&& f, Args&&... args) {
     if (limit_ != nullptr && !limit_->try_acquire()) return false;
-    start(std::forward<F>(f));
+    start(nullptr, acquired(), std::forward<F>(f), std::forward<Args>(args)...);
     return true;
   }
 
@@ -66,6 +88,17 @@ class task_group {
   /// last wait(). The group may be used again; ctx() stays cancelled.
   void wait() {
     members_.wait();
+    take_error();
+  }
+  /// The same. False: the context was done before all members were; they go on.
+  [[nodiscard]] bool wait(const context& ctx) {
+    if (!members_.wait(ctx)) return false;
+    take_error();
+    return true;
+  }
+
+ private:
+  void take_error() {
     cancel_();
     std::exception_ptr error;
     {
@@ -74,27 +107,33 @@ class task_group {
     }
     if (error) std::rethrow_exception(error);
   }
-
- private:
-  template <class F>
-  void start(F&& f) {
-    struct place {  // given back however the member ends, or if it cannot be started
-      semaphore* limit;
-      explicit place(semaphore* s) : limit(s) {}
-      place(place&& other) noexcept : limit(std::exchange(other.limit, nullptr)) {}
-      ~place() {
-        if (limit != nullptr) limit->release();
-      }
-    };
-    members_.go(
-        [this, taken = place(limit_.get()), f = std::decay_t<F>(std::forward<F>(f))]() mutable {
-          try {
-            std::invoke(f);
-          } catch (...) {
-            if (detail::goroutine_exits()) throw;
-            fail(std::current_exception());
-          }
-        });
+  permit_guard acquired() {
+    return limit_ == nullptr ? permit_guard() : permit_guard(*limit_, std::adopt_lock);
+  }
+  template <class F, class... Args>
+  void start_waiting(const go_options* options, F&& f, Args&&... args) {
+    if (limit_ != nullptr) limit_->acquire();
+    start(options, acquired(), std::forward<F>(f), std::forward<Args>(args)...);
+  }
+  template <class F, class... Args>
+  bool start_in_time(const context& ctx, const go_options* options, F&& f, Args&&... args) {
+    if (detail::is_done(ctx) || (limit_ != nullptr && !limit_->acquire(ctx))) return false;
+    start(options, acquired(), std::forward<F>(f), std::forward<Args>(args)...);
+    return true;
+  }
+  // The place is given back however the member ends, or if it cannot be started.
+  template <class F, class... Args>
+  void start(const go_options* options, permit_guard place, F&& f, Args&&... args) {
+    members_.start(options,
+                   [this, place = std::move(place), f = std::decay_t<F>(std::forward<F>(f)),
+                    ... args = std::decay_t<Args>(std::forward<Args>(args))]() mutable {
+                     try {
+                       std::invoke(std::move(f), std::move(args)...);
+                     } catch (...) {
+                       if (detail::goroutine_exits()) throw;
+                       fail(std::current_exception());
+                     }
+                   });
   }
   void fail(std::exception_ptr error) {
     {

@@ -5,7 +5,9 @@
 //   gofer::timer t = gofer::after_func(5s, [] { log("slow"); });
 //   if (t.stop()) { /* it had not begun */ }
 //
-// Timers need no thread of their own: they lie in heaps of the scheduler's processors.
+// Timers need no thread of their own: they lie in heaps of the scheduler's processors. A timer with
+// a channel is stopped and freed when the last handle that could receive from it is gone, so the
+// select above leaves nothing behind if c is first.
 #pragma once
 
 #include <gofer/chan.h>
@@ -47,10 +49,37 @@ GOFER_API timer_state* timer_new(const timer_func* func);
 GOFER_API void* timer_place(timer_state* t) noexcept;
 GOFER_API chan_core* timer_chan(timer_state* t) noexcept;
 GOFER_API void timer_delete_unused(timer_state* t) noexcept;
+/// A handle goes. With a channel, the timer is stopped when nobody can receive from it any more;
+/// with a function, it fires all the same.
 GOFER_API void timer_release(timer_state* t) noexcept;
 /// Starts it, or starts it anew; period 0: fires once. True if it was waiting until now.
 GOFER_API bool timer_reset(timer_state* t, std::int64_t when_ns, std::int64_t period_ns);
 GOFER_API bool timer_stop(timer_state* t);
+[[noreturn]] GOFER_API void throw_reset_of_no_timer();
+
+/// What timer and ticker have in common: nothing, or the only handle of a state.
+class timer_handle {
+ public:
+  timer_handle() = default;
+  explicit timer_handle(timer_state* t) : state_(t) {}
+  bool stop() const { return state_ != nullptr && timer_stop(state_.get()); }
+  bool reset(std::int64_t when_ns, std::int64_t period_ns) const {
+    if (state_ == nullptr) throw_reset_of_no_timer();
+    return timer_reset(state_.get(), when_ns, period_ns);
+  }
+  chan_core* chan() const {
+    chan_core* core = state_ == nullptr ? nullptr : timer_chan(state_.get());
+    if (core != nullptr) chan_retain(core);
+    return core;
+  }
+  explicit operator bool() const noexcept { return state_ != nullptr; }
+
+ private:
+  struct release {
+    void operator()(timer_state* t) const { timer_release(t); }
+  };
+  std::unique_ptr<timer_state, release> state_;
+};
 
 /// Fires at once if d is not positive.
 template <class Rep, class Period>
@@ -89,11 +118,11 @@ void sleep_until(std::chrono::time_point<Clock, Duration> t) {
 }
 /// False: the context was done first.
 template <class Rep, class Period>
-bool sleep_for(const context& ctx, std::chrono::duration<Rep, Period> d) {
+[[nodiscard]] bool sleep_for(const context& ctx, std::chrono::duration<Rep, Period> d) {
   return detail::sleep_until_ns(ctx, detail::deadline_after(d));
 }
 template <class Clock, class Duration>
-bool sleep_until(const context& ctx, std::chrono::time_point<Clock, Duration> t) {
+[[nodiscard]] bool sleep_until(const context& ctx, std::chrono::time_point<Clock, Duration> t) {
   return detail::sleep_until_ns(ctx, detail::deadline_at(t));
 }
 
@@ -104,38 +133,37 @@ using time_chan = detail::time_chan;
 /// a goroutine of its own.
 ///
 /// As since Go 1.23: once stop() or reset() has returned, nothing of the time before is received
-/// from the channel. The handle may be dropped: the timer fires all the same.
+/// from the channel. The timer may be dropped: a function is called all the same, and the channel
+/// fires as long as a copy of it is there.
 class GOFER_API timer {
  public:
+  /// No timer, as after a move from it: stop() is false, c() the nil channel, and reset() throws
+  /// std::logic_error.
+  timer() noexcept = default;
   /// A timer with a channel, started.
   template <class Rep, class Period>
-  explicit timer(std::chrono::duration<Rep, Period> d) : state_(detail::timer_new(nullptr)) {
-    detail::timer_reset(state_.get(), detail::fire_at(d), 0);
+  explicit timer(std::chrono::duration<Rep, Period> d) : handle_(detail::timer_new(nullptr)) {
+    handle_.reset(detail::fire_at(d), 0);
   }
 
+  /// Whether it is a timer.
+  explicit operator bool() const noexcept { return static_cast<bool>(handle_); }
   /// The channel; nil if the timer has a function.
-  time_chan c() const {
-    detail::chan_core* core = detail::timer_chan(state_.get());
-    if (core != nullptr) detail::chan_retain(core);
-    return time_chan(core);
-  }
+  [[nodiscard]] time_chan c() const { return time_chan(handle_.chan()); }
   /// True if this call kept the timer from firing: its function is not started, nothing is
   /// received.
-  bool stop() { return detail::timer_stop(state_.get()); }
+  bool stop() const { return handle_.stop(); }
   /// Fires after d, once, as if it were new. True if it was waiting until now.
   template <class Rep, class Period>
-  bool reset(std::chrono::duration<Rep, Period> d) {
-    return detail::timer_reset(state_.get(), detail::fire_at(d), 0);
+  bool reset(std::chrono::duration<Rep, Period> d) const {
+    return handle_.reset(detail::fire_at(d), 0);
   }
 
  private:
   template <class Rep, class Period, class F>
   friend timer after_func(std::chrono::duration<Rep, Period> d, F&& f);
-  struct release {
-    void operator()(detail::timer_state* t) const { detail::timer_release(t); }
-  };
-  explicit timer(detail::timer_state* state) : state_(state) {}
-  std::unique_ptr<detail::timer_state, release> state_;
+  explicit timer(detail::timer_state* state) : handle_(state) {}
+  detail::timer_handle handle_;
 };
 
 /// Calls f in a goroutine of its own after d. An exception that leaves f ends the process, as in
@@ -159,46 +187,45 @@ timer after_func(std::chrono::duration<Rep, Period> d, F&& f) {
 
 /// The channel of a new timer.
 template <class Rep, class Period>
-time_chan after(std::chrono::duration<Rep, Period> d) {
+[[nodiscard]] time_chan after(std::chrono::duration<Rep, Period> d) {
   return timer(d).c();
 }
 
-/// Fires every d into its channel until it is stopped or destroyed. Who is too slow misses ticks;
-/// they do not pile up. d must be positive (std::invalid_argument).
+/// Fires every d into its channel until it is stopped or destroyed. A slow receiver misses
+/// ticks; they do not pile up. d must be positive (std::invalid_argument).
 class GOFER_API ticker {
  public:
+  /// No ticker, as after a move from it: stop() does nothing, c() is the nil channel, and reset()
+  /// throws std::logic_error.
+  ticker() noexcept = default;
   template <class Rep, class Period>
-  explicit ticker(std::chrono::duration<Rep, Period> d) : timer_(detail::timer_new(nullptr)) {
+  explicit ticker(std::chrono::duration<Rep, Period> d) : handle_(detail::timer_new(nullptr)) {
     reset(d);
   }
-  ticker(ticker&&) = default;
+  ticker(ticker&&) noexcept = default;
   ticker& operator=(ticker&& other) noexcept {
-    std::swap(timer_, other.timer_);
+    ticker old = std::move(other);
+    std::swap(handle_, old.handle_);
     return *this;
   }
-  ~ticker() {
-    if (timer_ != nullptr) stop();
-  }
+  ~ticker() { stop(); }
 
-  time_chan c() const {
-    detail::chan_core* core = detail::timer_chan(timer_.get());
-    detail::chan_retain(core);
-    return time_chan(core);
-  }
-  void stop() { detail::timer_stop(timer_.get()); }
+  /// Whether it is a ticker.
+  explicit operator bool() const noexcept { return static_cast<bool>(handle_); }
+  /// The channel. A temporary has none: nothing would come after the ticker is destroyed.
+  [[nodiscard]] time_chan c() const&& = delete;
+  [[nodiscard]] time_chan c() const& { return time_chan(handle_.chan()); }
+  void stop() const { handle_.stop(); }
   template <class Rep, class Period>
-  void reset(std::chrono::duration<Rep, Period> d) {
+  void reset(std::chrono::duration<Rep, Period> d) const {
     const std::int64_t period = detail::to_ns(d);
     if (period <= 0) throw_not_positive();
-    detail::timer_reset(timer_.get(), detail::after_ns(period), period);
+    handle_.reset(detail::after_ns(period), period);
   }
 
  private:
   [[noreturn]] static void throw_not_positive();
-  struct release {
-    void operator()(detail::timer_state* t) const { detail::timer_release(t); }
-  };
-  std::unique_ptr<detail::timer_state, release> timer_;
+  detail::timer_handle handle_;
 };
 
 }  // namespace gofer

@@ -25,7 +25,7 @@ struct G;
 struct Waiter;
 }  // namespace internal
 
-/// A counter that can be waited for. Works in goroutines and in ordinary threads. The wait_group
+/// A counter that can be waited for. Works in goroutines and in foreign threads. The wait_group
 /// may be destroyed as soon as wait() has returned.
 class GOFER_API wait_group {
  public:
@@ -49,27 +49,33 @@ class GOFER_API wait_group {
   }
   /// False: the time was over before.
   template <class Rep, class Period>
-  bool wait_for(std::chrono::duration<Rep, Period> d) {
+  [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> d) {
     return state_.load(std::memory_order_acquire) < one || wait_until(detail::deadline_after(d));
   }
   template <class Clock, class Duration>
-  bool wait_until(std::chrono::time_point<Clock, Duration> t) {
+  [[nodiscard]] bool wait_until(std::chrono::time_point<Clock, Duration> t) {
     return state_.load(std::memory_order_acquire) < one || wait_until(detail::deadline_at(t));
   }
   /// False: the context was done before.
-  bool wait(const context& ctx);
+  [[nodiscard]] bool wait(const context& ctx);
 
-  /// add(1), and a goroutine that calls f(args...) and, however it ends, done() once f and its
-  /// arguments are destroyed.
+  /// add(1), and a goroutine that calls f(args...) and, however it ends, done(). By then f, its
+  /// arguments and the goroutine's local<T> values are destroyed, and the goroutine has left their
+  /// code: after wait(), a plug-in that started such goroutines may be closed.
   template <class F, class... Args>
     requires std::is_invocable_v<std::decay_t<F>, std::decay_t<Args>...>
   [[gnu::always_inline]] inline void go(F&& f, Args&&... args) {
-    add(1);
-    detail::spawn(nullptr, member<std::decay_t<F>>{done_at_end(this), std::forward<F>(f)},
-                  std::forward<Args>(args)...);
+    start(nullptr, std::forward<F>(f), std::forward<Args>(args)...);
+  }
+  /// The same, with a name or a stack size: wg.go({.name = "reader"}, f).
+  template <class F, class... Args>
+    requires std::is_invocable_v<std::decay_t<F>, std::decay_t<Args>...>
+  [[gnu::always_inline]] inline void go(const go_options& options, F&& f, Args&&... args) {
+    start(&options, std::forward<F>(f), std::forward<Args>(args)...);
   }
 
  private:
+  friend class task_group;
   // The counter is the upper half of the word, signed. Of the lower half, one bit says that
   // somebody waits, one locks the list of waiters.
   static constexpr std::uint64_t one = std::uint64_t{1} << 32;
@@ -77,27 +83,20 @@ class GOFER_API wait_group {
   static constexpr std::uint64_t locked = 2;
   static constexpr std::uint64_t limited = 4;  // a waiter may give up
 
-  struct done_at_end {
+  struct done_unless_started {
     wait_group* group;
-    explicit done_at_end(wait_group* g) : group(g) {}
-    done_at_end(done_at_end&& other) noexcept : group(std::exchange(other.group, nullptr)) {}
-    ~done_at_end() {
+    ~done_unless_started() {
       if (group != nullptr) group->done();
     }
   };
 
-  // done() comes with the destruction of the first member, the last thing that happens to a
-  // closure: when wait() returns, f and its arguments are gone, as after std::thread::join.
-  template <class F>
-  struct member {
-    done_at_end last;
-    F f;
-    template <class... Args>
-    void operator()(Args&&... args) {
-      std::invoke(std::move(f), std::forward<Args>(args)...);
-    }
-  };
-
+  template <class F, class... Args>
+  [[gnu::always_inline]] inline void start(const go_options* options, F&& f, Args&&... args) {
+    add(1);
+    done_unless_started undo{this};
+    detail::spawn_member(options, this, std::forward<F>(f), std::forward<Args>(args)...);
+    undo.group = nullptr;
+  }
   static bool unlock(internal::G* g, void* group);
   void add_slow(std::uint64_t now);
   void wake_limited(internal::Waiter*& list);

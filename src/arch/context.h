@@ -29,6 +29,9 @@ void* make_frame(void* top);
 /// The registers saved on a stack that does not run, for the unwinder.
 Context saved_context(void* sp);
 
+/// In a signal's handler: the stack pointer of what the signal has interrupted.
+uintptr_t interrupted_sp(const void* signal_context);
+
 /// In a signal's handler: if the signal has interrupted a system call that only waits, and that the
 /// kernel would not start again by itself, it is started again.
 void restart_interrupted_call(void* signal_context);
@@ -40,6 +43,9 @@ bool is_spinning(const void* signal_context);
 /// Tells valgrind, if the program runs under it, that this is a stack; else it takes some
 /// nanoseconds.
 void register_stack(void* low, void* high);
+
+/// The same of memory that is to become stacks: a leak check need not read it.
+void hide_unused_stacks(void* low, size_t size);
 
 }  // namespace arch
 }  // namespace gofer::internal

@@ -5,7 +5,8 @@
 //  - Symbolising runs on a stack of its own: one long template name takes 40 KiB in the demangler,
 //    and a trace may be wanted on a signal stack, or at the end of a goroutine's.
 //  - Where symbolising cannot be had (no memory, libdw busy or dead), the plain printers give
-//    module and offset, so that a report is never without a trace.
+//    module and offset, so that a report is never without a trace. After a fault in libdw nobody
+//    asks it again.
 //
 // Rejected: a child process that symbolises (fork waits for the allocator's locks, which may be
 // what is broken).
@@ -22,9 +23,11 @@
 #include <string_view>
 #include <utility>
 
+#include "debug/fault_guard.h"
 #include "debug/fd_writer.h"
 #include "debug/symbol_name.h"
 #include "debug/symbolize.h"
+#include "os/thread.h"
 
 namespace gofer::internal {
 namespace {
@@ -82,11 +85,11 @@ void run_on_large_stack(void (*run)(void*), void* argument) {
   if (stack == MAP_FAILED) return run(argument);
   mprotect(stack, guard_size, PROT_NONE);
   sigset_t before;
-  pthread_sigmask(SIG_BLOCK, nullptr, &before);
+  os::set_signal_mask(SIG_BLOCK, nullptr, &before);
   const sigset_t meanwhile = mask_without_handlers(before);
-  pthread_sigmask(SIG_SETMASK, &meanwhile, nullptr);
+  os::set_signal_mask(SIG_SETMASK, &meanwhile, nullptr);
   gofer_call_on_stack(run, argument, static_cast<char*>(stack) + size);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  os::set_signal_mask(SIG_SETMASK, &before, nullptr);
   munmap(stack, size);
 }
 
@@ -139,6 +142,7 @@ struct Request {
   FdWriter& out;
   std::span<const uintptr_t> pcs;
   bool hide_internal;
+  size_t next = 0;  // the frames before this one are printed
 };
 
 bool is_hidden(const SymbolFrame& frame) {
@@ -167,10 +171,11 @@ size_t print_symbolized(FdWriter& out, uintptr_t pc, uintptr_t lookup, bool hide
 }
 
 void print_all(void* argument) {
-  const Request& request = *static_cast<Request*>(argument);
+  Request& request = *static_cast<Request*>(argument);
   size_t shown = 0;
   for (bool hide : {request.hide_internal, false}) {
     for (size_t i = 0; i < request.pcs.size(); ++i) {
+      request.next = i;
       const uintptr_t pc = request.pcs[i];
       const uintptr_t lookup = i == 0 ? pc : pc - 1;
       try {
@@ -184,11 +189,26 @@ void print_all(void* argument) {
   }
 }
 
-// Work that uses libdw; false if it cannot be done now.
+// libdw has faulted.
+constinit std::atomic<bool> symbols_are_dead{false};
+
+struct Work {
+  void (*run)(void*);
+  void* argument;
+};
+
+void run_work(void* argument) {
+  const Work& work = *static_cast<Work*>(argument);
+  if (!run_guarded(work.run, work.argument)) symbols_are_dead = true;
+}
+
+// Work that uses libdw; false if it cannot be done, or not to the end.
 bool run_with_symbols(void (*run)(void*), void* argument) {
-  SymbolLock lock;
-  if (lock.held()) run_on_large_stack(run, argument);
-  return lock.held();
+  const SymbolLock lock;
+  if (!lock.held() || symbols_are_dead) return false;
+  Work work{run, argument};
+  run_on_large_stack(run_work, &work);
+  return !symbols_are_dead;
 }
 
 struct Creator {
@@ -236,7 +256,7 @@ void print_frames(int fd, std::span<const uintptr_t> pcs, const FrameOptions& op
   FdWriter out(fd);
   Request request{out, pcs, options.hide_internal};
   if (!options.no_malloc && run_with_symbols(print_all, &request)) return;
-  for (size_t i = 0; i < pcs.size(); ++i) {
+  for (size_t i = request.next; i < pcs.size(); ++i) {
     print_plain(out, i == 0 ? pcs[i] : pcs[i] - 1);
   }
 }

@@ -44,10 +44,7 @@ FdState* open_fd(int native, FdKind kind, std::error_code& ec) noexcept {
   int error = s == nullptr ? ENOMEM : 0;
   if (s != nullptr && kind != FdKind::file) {
     error = poll_open(native, s->poll);
-    if (error == EPERM) {  // such as /dev/null
-      s->kind = FdKind::file;
-      error = 0;
-    }
+    if (error == 0 && s->poll == nullptr) s->kind = FdKind::file;  // such as /dev/null
   }
   if (error == 0) return s;
   ec = system_error_code(error);
@@ -74,6 +71,15 @@ void close_fd(FdState* s) noexcept {
   ::close(s->native);
 }
 
+void forget_fd(FdState* s) noexcept {
+  if (s->closed.exchange(true, std::memory_order_seq_cst)) return;
+  if (s->poll != nullptr) poll_close(s->poll);
+  const std::scoped_lock lock_reading(s->reading);
+  const std::scoped_lock lock_writing(s->writing);
+  const std::scoped_lock lock_control(s->control);
+  if (s->poll != nullptr) poll_free(s->poll, -1);
+}
+
 std::unique_lock<mutex> lock_io(mutex& m, const context* ctx, std::error_code& ec) noexcept {
   ec.clear();
   if (ctx == nullptr) return std::unique_lock(m);
@@ -91,7 +97,7 @@ std::error_code check_io(FdState* s, IoSide side, const context* ctx) noexcept {
   const PollSide& half = side == IoSide::in ? s->poll->in : s->poll->out;
   const int64_t deadline = half.deadline_ns.load(relaxed);
   if (deadline != no_deadline && os::now_ns() >= deadline) {
-    return std::make_error_code(std::errc::timed_out);
+    return io_errc::deadline_exceeded;
   }
   return {};
 }
@@ -104,9 +110,13 @@ std::error_code wait_io(FdState* s, IoSide side, const context* ctx) noexcept {
     case PollEnd::closed:
       return io_errc::closed;
     case PollEnd::timed_out:
-      return std::make_error_code(std::errc::timed_out);
+      return io_errc::deadline_exceeded;
     case PollEnd::cancelled:
       return ctx->err();
+    case PollEnd::lost:
+      return system_error_code(EBADF);
+    case PollEnd::failed:
+      return system_error_code(poll_failure());
   }
   return {};
 }

@@ -49,6 +49,9 @@ struct FdState {
 /// be watched or there is no memory: then it stays the caller's.
 FdState* open_fd(int native, FdKind kind, std::error_code& ec) noexcept;
 void close_fd(FdState* s) noexcept;
+/// close_fd for a number that others have closed: it may be another descriptor's by now, and is
+/// left alone.
+void forget_fd(FdState* s) noexcept;
 
 /// The errno of a call that has just failed. Not inlined: the address of errno must be asked for in
 /// the thread of the moment, and compilers keep it over calls that may switch.

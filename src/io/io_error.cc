@@ -15,12 +15,20 @@ class IoCategory : public std::error_category {
         return "use of closed descriptor";
       case io_errc::unexpected_end:
         return "unexpected end of input";
+      case io_errc::deadline_exceeded:
+        return "descriptor's deadline exceeded";
     }
     return "unknown error";
   }
   std::error_condition default_error_condition(int value) const noexcept override {
-    if (static_cast<io_errc>(value) == io_errc::closed) return std::errc::bad_file_descriptor;
-    return {value, *this};
+    switch (static_cast<io_errc>(value)) {
+      case io_errc::closed:
+        return std::errc::bad_file_descriptor;
+      case io_errc::deadline_exceeded:
+        return std::errc::timed_out;
+      default:
+        return {value, *this};
+    }
   }
 };
 

@@ -7,6 +7,8 @@
 
 #include <cerrno>
 
+#include "os/thread.h"
+
 namespace gofer::internal {
 
 ssize_t writev_without_sigpipe(int native, const iovec* vector, int count) noexcept {
@@ -14,7 +16,7 @@ ssize_t writev_without_sigpipe(int native, const iovec* vector, int count) noexc
   sigset_t before;
   sigemptyset(&pipe_signal);
   sigaddset(&pipe_signal, SIGPIPE);
-  pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
+  os::set_signal_mask(SIG_BLOCK, &pipe_signal, &before);
   bool was_pending = false;  // one that others have raised stays
   if (sigismember(&before, SIGPIPE) == 1) {
     sigset_t pending;
@@ -28,7 +30,7 @@ ssize_t writev_without_sigpipe(int native, const iovec* vector, int count) noexc
     while (sigtimedwait(&pipe_signal, nullptr, &at_once) < 0 && errno == EINTR) {
     }
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  os::set_signal_mask(SIG_SETMASK, &before, nullptr);
   return n;
 }
 

@@ -3,6 +3,8 @@
 
 #include <gofer/net.h>
 
+#include <functional>
+
 #include "io/fd_state.h"
 
 namespace gofer::net {
@@ -10,6 +12,10 @@ namespace gofer::net {
 struct access {
   static conn make_conn(internal::FdState* state) { return conn(state); }
   static listener make_listener(internal::FdState* state) { return listener(state); }
+  /// listener::accept with the address of the other end, which cannot be asked for any more once
+  /// the connection is reset. Calls `short_of` once if it has to wait for descriptors or memory.
+  static conn accept(const listener& l, const context& ctx, address& remote, std::error_code& ec,
+                     const std::function<void(const std::error_code&)>& short_of) noexcept;
 };
 
 /// getsockname or getpeername.

@@ -4,6 +4,7 @@
 #include <netinet/tcp.h>
 
 #include "net/access.h"
+#include "net/socket_options.h"
 
 namespace gofer::net {
 
@@ -70,31 +71,19 @@ void conn::shutdown_read() const {
   check(ec, "conn::shutdown_read");
 }
 
-namespace {
-
-int set_option(int native, int level, int name, int value) {
-  return setsockopt(native, level, name, &value, sizeof value) == 0 ? 0 : last_error();
-}
-
-}  // namespace
-
 void conn::set_no_delay(bool on) const {
   check(control_fd(state(),
                    [=](int native) { return set_option(native, IPPROTO_TCP, TCP_NODELAY, on); }),
         "conn::set_no_delay");
 }
 
-void conn::set_keep_alive(std::chrono::seconds idle) const {
-  const auto seconds = static_cast<int>(idle.count());
-  check(control_fd(state(),
-                   [=](int native) {
-                     if (seconds <= 0) return set_option(native, SOL_SOCKET, SO_KEEPALIVE, 0);
-                     int error = set_option(native, IPPROTO_TCP, TCP_KEEPIDLE, seconds);
-                     if (error == 0)
-                       error = set_option(native, IPPROTO_TCP, TCP_KEEPINTVL, seconds);
-                     return error != 0 ? error : set_option(native, SOL_SOCKET, SO_KEEPALIVE, 1);
-                   }),
+void conn::set_keep_alive(const keep_alive& how) const {
+  check(control_fd(state(), [&](int native) { return apply_keep_alive(native, how); }),
         "conn::set_keep_alive");
+}
+
+void conn::set_keep_alive(std::chrono::seconds idle) const {
+  set_keep_alive(keep_alive{.enabled = idle.count() > 0, .idle = idle, .interval = idle});
 }
 
 }  // namespace gofer::net

@@ -1,15 +1,24 @@
+// Dialling: one address at a time, or several in a race.
+//
+// The race is that of RFC 8305. Each attempt is a goroutine; the caller starts them one after the
+// other and waits for their results. Before it returns, it cancels and awaits those that are on
+// their way, so that a dial leaves neither goroutines nor sockets behind.
+#include <gofer/chan.h>
 #include <gofer/net.h>
 #include <gofer/timer.h>
+#include <gofer/wait_group.h>
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <memory>
+#include <string>
+#include <vector>
 
 #include "net/access.h"
 #include "net/resolve.h"
+#include "net/socket_options.h"
 
 namespace gofer::net {
 
@@ -18,8 +27,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// At least as much for each of several addresses, if that much is left.
-constexpr int64_t least_share_ns = 2'000'000'000;
 constexpr auto longest_pause = 50ms;
 
 // The error, 0 if it is connected already, or EINPROGRESS.
@@ -46,18 +53,16 @@ std::error_code wait_until_connected(FdState* s, const context* ctx) {
   return ec;
 }
 
-conn connect_to(const context* ctx, const address& to, int64_t deadline_ns, std::error_code& ec) {
+conn connect_to(const context* ctx, const address& to, const dial_options& options,
+                std::error_code& ec) {
   const int native = socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (native < 0) {
     ec = system_error_code(last_error());
     return {};
   }
-  if (is_tcp(to)) {
-    const int on = 1;
-    setsockopt(native, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  }
+  int error = is_tcp(to) ? prepare_tcp(native, options.keep_alive) : 0;
   // Before anybody watches it: of a socket that is not connected the kernel says that it has ended.
-  const int error = begin_connecting(native, to);
+  if (error == 0) error = begin_connecting(native, to);
   ec = system_error_code(error == EINPROGRESS ? 0 : error);
   FdState* state = ec ? nullptr : open_fd(native, kind_of(to), ec);
   if (state == nullptr) {
@@ -65,7 +70,6 @@ conn connect_to(const context* ctx, const address& to, int64_t deadline_ns, std:
     return {};
   }
   conn c = access::make_conn(state);
-  poll_set_deadline(state->poll->out, deadline_ns);
   ec = wait_until_connected(state, ctx);
   // With nobody there, the kernel may choose the very port that was asked for, and connect the
   // socket with itself.
@@ -73,22 +77,17 @@ conn connect_to(const context* ctx, const address& to, int64_t deadline_ns, std:
   if (!ec && is_tcp(to) && c.local_address(unknown) == to) {
     ec = std::make_error_code(std::errc::connection_refused);
   }
-  poll_set_deadline(state->poll->out, no_deadline);
   return ec ? conn() : c;
 }
 
 // A unix-domain listener whose backlog is full says so at once, and tells nobody when it is not any
 // more.
-conn connect_patiently(const context* ctx, const address& to, int64_t deadline_ns,
+conn connect_patiently(const context* ctx, const address& to, const dial_options& options,
                        std::error_code& ec) {
   auto pause = 1ms;
   for (;;) {
-    conn c = connect_to(ctx, to, deadline_ns, ec);
+    conn c = connect_to(ctx, to, options, ec);
     if (ec != std::errc::device_or_resource_busy || to.family() != AF_UNIX) return c;
-    if (detail::now_ns() >= deadline_ns) {
-      ec = std::make_error_code(std::errc::timed_out);
-      return c;
-    }
     if (ctx == nullptr) {
       sleep_for(pause);
     } else if (!sleep_for(*ctx, pause)) {
@@ -99,44 +98,140 @@ conn connect_patiently(const context* ctx, const address& to, int64_t deadline_n
   }
 }
 
-conn dial_any(const context* ctx, std::string_view to, std::error_code& ec) {
-  ec.clear();
-  if (ctx != nullptr && (ec = ctx->err())) return {};
-  const std::vector<address> addresses = resolve(ctx, to, false, ec);
-  if (ec) return {};
-  int64_t deadline = no_deadline;
-  if (ctx != nullptr && ctx->deadline()) deadline = detail::deadline_at(*ctx->deadline());
-  std::error_code first;
-  for (size_t i = 0; i < addresses.size(); ++i) {
-    int64_t share = no_deadline;
-    if (deadline != no_deadline) {
-      const int64_t now = detail::now_ns();
-      const auto left = static_cast<int64_t>(addresses.size() - i);
-      share = std::min(deadline, now + std::max((deadline - now) / left, least_share_ns));
-    }
-    conn c = connect_patiently(ctx, addresses[i], share, ec);
-    if (!ec) return c;
-    if (!first) first = ec;
-    if (ctx != nullptr && ctx->err()) break;
+// The first stays the first, then the families take turns; within each the order stays.
+std::vector<address> interleaved(std::vector<address> list) {
+  const auto other =
+      std::stable_partition(list.begin(), list.end(),
+                            [f = list[0].family()](const address& a) { return a.family() == f; });
+  std::vector<address> result;
+  for (auto a = list.begin(), b = other; a != other || b != list.end();) {
+    if (a != other) result.push_back(*a++);
+    if (b != list.end()) result.push_back(*b++);
   }
-  ec = first;
-  return {};
+  return result;
 }
 
-conn checked(const context* ctx, std::string_view to) {
+// This machine cannot even send there.
+bool is_without_route(const std::error_code& ec) {
+  return ec == std::errc::network_unreachable || ec == std::errc::address_not_available ||
+         ec == std::errc::address_family_not_supported;
+}
+
+class Race {
+ public:
+  Race(const context* ctx, std::vector<address> addresses, const dial_options& options)
+      : addresses_(std::move(addresses)),
+        options_(options),
+        life_(with_cancel(ctx != nullptr ? *ctx : background())),
+        results_(addresses_.size()),
+        errors_(addresses_.size()) {}
+  Race(const Race&) = delete;
+  Race& operator=(const Race&) = delete;
+  ~Race() {
+    life_.cancel();
+    attempts_.wait();
+  }
+
+  /// The error that stands for all, and in `details` the others.
+  conn run(std::error_code& ec, std::string& details) {
+    size_t ended = 0;
+    while (ended < started_ || may_start()) {
+      if (ended == started_) start();
+      auto result = may_start() ? results_.recv_for(options_.attempt_delay) : results_.recv();
+      if (!result) {
+        if (may_start()) start();
+        continue;
+      }
+      if (result->c) return std::move(result->c);
+      errors_[result->number] = result->error;
+      ++ended;
+      if (may_start()) start();
+    }
+    ec = life_.ctx.err() ? life_.ctx.err() : worst();
+    details = to_string();
+    return {};
+  }
+
+ private:
+  struct Result {
+    size_t number;
+    conn c;
+    std::error_code error;
+  };
+
+  bool may_start() const { return started_ < addresses_.size() && !life_.ctx.err(); }
+
+  void start() {
+    const size_t i = started_++;
+    attempts_.go([this, i] {
+      std::error_code ec;
+      conn c = connect_to(&life_.ctx, addresses_[i], options_, ec);
+      results_.send({i, std::move(c), ec});
+    });
+  }
+
+  std::error_code worst() const {
+    for (const std::error_code& ec : errors_) {
+      if (ec && !is_without_route(ec)) return ec;
+    }
+    return errors_[0];
+  }
+
+  std::string to_string() const {
+    std::string text;
+    for (size_t i = 0; i < errors_.size(); ++i) {
+      if (!errors_[i]) continue;
+      text += (text.empty() ? " (" : ", ") + addresses_[i].to_string() + " " + errors_[i].message();
+    }
+    return text.empty() ? text : text + ")";
+  }
+
+  const std::vector<address> addresses_;
+  const dial_options& options_;
+  const cancellable life_;
+  const chan<Result> results_;  // has room for all: no attempt waits
+  std::vector<std::error_code> errors_;
+  size_t started_ = 0;
+  wait_group attempts_;
+};
+
+conn dial_any(const context* ctx, std::string_view to, const dial_options& options,
+              std::error_code& ec, std::string& details) {
+  ec.clear();
+  if (ctx != nullptr && (ec = ctx->err())) return {};
+  std::vector<address> addresses = resolve(ctx, to, false, ec);
+  if (ec) return {};
+  if (addresses.size() == 1) return connect_patiently(ctx, addresses[0], options, ec);
+  return Race(ctx, interleaved(std::move(addresses)), options).run(ec, details);
+}
+
+conn dial_code(const context* ctx, std::string_view to, const dial_options& options,
+               std::error_code& ec) {
+  std::string details;
+  return dial_any(ctx, to, options, ec, details);
+}
+
+conn checked(const context* ctx, std::string_view to, const dial_options& options) {
   std::error_code ec;
-  conn c = dial_any(ctx, to, ec);
-  check(ec, "dial", to);
+  std::string details;
+  conn c = dial_any(ctx, to, options, ec, details);
+  check(ec, "dial", std::string(to) + details);
   return c;
 }
 
 }  // namespace
 
-conn dial(std::string_view to) { return checked(nullptr, to); }
-conn dial(std::string_view to, std::error_code& ec) { return dial_any(nullptr, to, ec); }
-conn dial(const context& ctx, std::string_view to) { return checked(&ctx, to); }
+conn dial(std::string_view to) { return checked(nullptr, to, {}); }
+conn dial(std::string_view to, std::error_code& ec) { return dial_code(nullptr, to, {}, ec); }
+conn dial(const context& ctx, std::string_view to, const dial_options& options) {
+  return checked(&ctx, to, options);
+}
 conn dial(const context& ctx, std::string_view to, std::error_code& ec) {
-  return dial_any(&ctx, to, ec);
+  return dial_code(&ctx, to, {}, ec);
+}
+conn dial(const context& ctx, std::string_view to, const dial_options& options,
+          std::error_code& ec) {
+  return dial_code(&ctx, to, options, ec);
 }
 
 }  // namespace gofer::net

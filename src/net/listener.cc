@@ -9,9 +9,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <utility>
 
 #include "net/access.h"
 #include "net/resolve.h"
+#include "net/socket_options.h"
 
 namespace gofer::net {
 
@@ -30,16 +32,41 @@ bool is_short_of_resources(const std::error_code& ec) {
 
 // What accept(2) says of a connection that has failed before anybody could take it.
 bool is_of_the_connection(const std::error_code& ec) {
-  return ec == std::errc::connection_aborted || ec == std::errc::protocol_error ||
-         ec == std::errc::network_down || ec == std::errc::host_unreachable ||
-         ec == std::errc::network_unreachable;
+  if (ec.category() != std::system_category()) return false;
+  switch (ec.value()) {
+    case ECONNABORTED:
+    case ECONNRESET:
+    case EHOSTDOWN:
+    case EHOSTUNREACH:
+    case ENETDOWN:
+    case ENETUNREACH:
+    case ENONET:
+    case ENOPROTOOPT:
+    case EPROTO:
+    case ETIMEDOUT:
+      return true;
+    default:
+      return false;
+  }
 }
+
+// A firewall refuses one connection; a filter of system calls refuses them all.
+bool is_refused(const std::error_code& ec) {
+  return ec.category() == std::system_category() && ec.value() == EPERM;
+}
+
+using Trouble = std::function<void(const std::error_code&)>;
 
 // While others give back what is missing.
 class Pause {
  public:
+  /// `trouble` is told of the first one.
+  explicit Pause(const Trouble* trouble) : trouble_(trouble) {}
+
   /// False: ec says why there is no use in waiting.
   bool wait(FdState* s, const context* ctx, std::error_code& ec) {
+    if (trouble_ != nullptr) (*trouble_)(ec);
+    trouble_ = nullptr;
     if (ctx == nullptr) {
       sleep_for(length_);
     } else if (!sleep_for(*ctx, length_)) {
@@ -52,18 +79,28 @@ class Pause {
   }
 
  private:
+  const Trouble* trouble_;
   std::chrono::milliseconds length_ = 5ms;
 };
 
-conn accept_one(FdState* s, const context* ctx, std::error_code& ec) noexcept {
-  Pause pause;
+conn accept_one(FdState* s, const context* ctx, std::error_code& ec, address* remote = nullptr,
+                const Trouble* trouble = nullptr) noexcept {
+  Pause pause(trouble);
+  sockaddr_storage storage;
+  auto* at = remote != nullptr ? reinterpret_cast<sockaddr*>(&storage) : nullptr;
   int native = -1;
+  bool refused = false;
   for (;;) {
+    socklen_t size = sizeof storage;
     native = static_cast<int>(do_io(s, IoSide::in, ctx, ec, [&](int listening) -> ssize_t {
-      return or_error(accept4(listening, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      return or_error(accept4(listening, at, &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
     }));
-    if (!ec) break;
+    if (!ec) {
+      if (remote != nullptr) *remote = address(at, size);
+      break;
+    }
     if (is_of_the_connection(ec)) continue;
+    if (is_refused(ec) && !std::exchange(refused, true)) continue;
     if (!is_short_of_resources(ec) || !pause.wait(s, ctx, ec)) return {};
   }
   for (;;) {
@@ -84,25 +121,20 @@ conn checked(FdState* s, const context* ctx) {
   return c;
 }
 
-// What is accepted inherits it.
-void set_no_delay(int native) {
-  const int on = 1;
-  setsockopt(native, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-}
-
 int set_up(int native, const address& at, const listen_options& options) {
-  const int on = 1;
-  const int off = 0;
   if (is_tcp(at)) {
-    setsockopt(native, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    set_no_delay(native);
+    set_option(native, SOL_SOCKET, SO_REUSEADDR, 1);
+    if (const int error = prepare_tcp(native, options.keep_alive)) return error;
   }
-  if (at.family() == AF_INET6) setsockopt(native, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-  if (options.reuse_port && setsockopt(native, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) != 0) {
-    return last_error();
+  if (at.family() == AF_INET6) set_option(native, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+  if (options.reuse_port) {
+    if (const int error = set_option(native, SOL_SOCKET, SO_REUSEPORT, 1)) return error;
   }
   return bind(native, at.data(), at.size()) == 0 ? 0 : last_error();
 }
+
+// Not an abstract name, and not the empty one that asks the kernel for one.
+bool is_path(const std::string& name) { return !name.empty() && name[0] != '@'; }
 
 FdState* listen_at(const address& at, const listen_options& options, std::error_code& ec) {
   const int native = socket(at.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -116,7 +148,7 @@ FdState* listen_at(const address& at, const listen_options& options, std::error_
     return nullptr;
   }
   FdState* s = open_fd(native, kind_of(at), ec);
-  const bool has_file = at.family() == AF_UNIX && at.host()[0] != '@';
+  const bool has_file = at.family() == AF_UNIX && is_path(at.host());
   if (s == nullptr) {
     if (has_file) unlink(at.host().c_str());
     ::close(native);
@@ -130,7 +162,12 @@ FdState* listen_at(const address& at, const listen_options& options, std::error_
   return nullptr;
 }
 
-// Of all addresses of the machine those of IPv6 take the others' connections, too.
+bool is_without_family(const std::error_code& ec) {
+  return ec == std::errc::address_family_not_supported || ec == std::errc::address_not_available;
+}
+
+// Of all addresses of the machine those of IPv6 take the others' connections, too. Those of IPv4
+// are for machines without IPv6 alone, not for a port that is taken.
 void prefer_ipv6(std::vector<address>& addresses) {
   std::stable_partition(addresses.begin(), addresses.end(),
                         [](const address& a) { return a.family() == AF_INET6; });
@@ -138,7 +175,7 @@ void prefer_ipv6(std::vector<address>& addresses) {
 
 }  // namespace
 
-listener::listener(int native) : fd(native) { set_no_delay(native); }
+listener::listener(int native) : fd(native) { prepare_tcp(native, {}); }
 
 conn listener::accept() const { return checked(state(), nullptr); }
 conn listener::accept(std::error_code& ec) const noexcept {
@@ -147,6 +184,11 @@ conn listener::accept(std::error_code& ec) const noexcept {
 conn listener::accept(const context& ctx) const { return checked(state(), &ctx); }
 conn listener::accept(const context& ctx, std::error_code& ec) const noexcept {
   return accept_one(state(), &ctx, ec);
+}
+
+conn access::accept(const listener& l, const context& ctx, address& remote, std::error_code& ec,
+                    const Trouble& short_of) noexcept {
+  return accept_one(l.state(), &ctx, ec, &remote, &short_of);
 }
 
 address listener::local_address(std::error_code& ec) const noexcept {
@@ -163,11 +205,13 @@ address listener::local_address() const {
 listener listen(std::string_view at, const listen_options& options, std::error_code& ec) {
   std::vector<address> addresses = resolve(nullptr, at, true, ec);
   if (ec) return {};
-  if (at.starts_with(':')) prefer_ipv6(addresses);
+  const bool any = at.starts_with(':');
+  if (any) prefer_ipv6(addresses);
   std::error_code first;
   for (const address& a : addresses) {
     if (FdState* s = listen_at(a, options, ec); s != nullptr) return access::make_listener(s);
     if (!first) first = ec;
+    if (any && !is_without_family(ec)) break;
   }
   ec = first;
   return {};

@@ -5,13 +5,14 @@
 #include <gofer/go.h>
 
 #include <netdb.h>
+#include <netinet/in.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
-#include <new>
 #include <string>
 #include <utility>
 
@@ -20,27 +21,26 @@
 namespace gofer::net {
 namespace {
 
-class ResolveCategory : public std::error_category {
- public:
-  const char* name() const noexcept override { return "gofer.resolve"; }
-  std::string message(int value) const override { return gai_strerror(value); }
-};
-
 struct Found {
   std::vector<address> addresses;
   std::error_code error;
 };
 
-Found fail(std::errc e) { return {{}, std::make_error_code(e)}; }
+Found fail(address_errc e) { return {{}, e}; }
 
-Found unix_address(std::string_view path) {
+// Without a path: the kernel chooses an abstract name.
+Found unix_address(std::string_view path, bool passive) {
   sockaddr_un un{};
   un.sun_family = AF_UNIX;
   const bool abstract = path.starts_with('@');
   const bool has_zero = path.find('\0') != std::string_view::npos;
-  if (path.empty() || (has_zero && !abstract)) return fail(std::errc::invalid_argument);
+  if (path.empty()) {
+    if (!passive) return fail(address_errc::missing_path);
+    return {{address(reinterpret_cast<sockaddr*>(&un), offsetof(sockaddr_un, sun_path))}, {}};
+  }
+  if (has_zero && !abstract) return fail(address_errc::zero_byte);
   if (path.size() + (abstract ? 0 : 1) > sizeof un.sun_path) {
-    return fail(std::errc::filename_too_long);
+    return fail(address_errc::path_too_long);
   }
   std::memcpy(un.sun_path, path.data(), path.size());
   if (abstract) un.sun_path[0] = '\0';
@@ -73,20 +73,40 @@ bool is_port(const std::string& text) {
          std::stoi(text) <= 65535;
 }
 
-// "host:port" in its two parts; the brackets of an IPv6 address are taken off.
-bool split(std::string_view text, std::string& host, std::string& port) {
-  const size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos || colon + 1 == text.size()) return false;
-  port = text.substr(colon + 1);
-  std::string_view name = text.substr(0, colon);
-  if (name.size() > 2 && name.front() == '[' && name.back() == ']') {
-    name = name.substr(1, name.size() - 2);
-  } else if (name.find_first_of(":[]") != std::string_view::npos) {
-    return false;
+// "host:port" in its two parts; the brackets of an IPv6 address are taken off. A listener gets any
+// free port if none is named after the colon.
+std::error_code split(std::string_view text, bool passive, std::string& host, std::string& port) {
+  constexpr auto none = std::string_view::npos;
+  if (text.find('\0') != none) return address_errc::zero_byte;
+  std::string_view rest;  // from the colon before the port
+  if (text.starts_with('[')) {
+    const size_t end = text.find(']');
+    if (end == none) return address_errc::bad_brackets;
+    host = text.substr(1, end - 1);
+    rest = text.substr(end + 1);
+    if (host.empty() || (!rest.empty() && rest[0] != ':')) return address_errc::bad_brackets;
+  } else {
+    const size_t colon = std::min(text.find(':'), text.size());
+    host = text.substr(0, colon);
+    rest = text.substr(colon);
+    if (rest.find(':', 1) != none) return address_errc::too_many_colons;
   }
-  host = name;
-  if (!is_port(port)) return false;
-  return host.find('\0') == std::string::npos && port.find('\0') == std::string::npos;
+  if (rest.empty() || (rest.size() == 1 && !passive)) return address_errc::missing_port;
+  port = rest.size() == 1 ? "0" : rest.substr(1);
+  if ((host + port).find_first_of("[]") != none) return address_errc::bad_brackets;
+  return is_port(port) ? std::error_code() : address_errc::bad_port;
+}
+
+// To dial all addresses of this machine is to dial this machine, which may listen with IPv4 alone.
+void add_ipv4_of_any(Found& found) {
+  if (found.addresses.size() != 1 || found.addresses[0].family() != AF_INET6) return;
+  sockaddr_in6 any6{};
+  std::memcpy(&any6, found.addresses[0].data(), sizeof any6);
+  if (!IN6_IS_ADDR_UNSPECIFIED(&any6.sin6_addr)) return;
+  sockaddr_in any{};
+  any.sin_family = AF_INET;
+  any.sin_port = any6.sin6_port;
+  found.addresses.emplace_back(reinterpret_cast<sockaddr*>(&any), sizeof any);
 }
 
 Found look_up_aside(const context* ctx, std::string host, std::string port, bool passive) {
@@ -102,24 +122,22 @@ Found look_up_aside(const context* ctx, std::string host, std::string port, bool
 
 Found find(const context* ctx, std::string_view text, bool passive) {
   constexpr std::string_view unix_prefix = "unix:";
-  if (text.starts_with(unix_prefix)) return unix_address(text.substr(unix_prefix.size()));
+  if (text.starts_with(unix_prefix)) {
+    return unix_address(text.substr(unix_prefix.size()), passive);
+  }
   std::string host;
   std::string port;
-  if (!split(text, host, port)) return fail(std::errc::invalid_argument);
+  if (const std::error_code bad = split(text, passive, host, port)) return {{}, bad};
   // Numbers are looked up nowhere.
   Found found = look_up(host, port, passive, AI_NUMERICHOST | AI_NUMERICSERV);
-  if (!found.error) return found;
+  if (!found.error) {
+    if (!passive) add_ipv4_of_any(found);
+    return found;
+  }
   return look_up_aside(ctx, std::move(host), std::move(port), passive);
 }
 
 }  // namespace
-
-const std::error_category& resolve_category() noexcept {
-  // Never destroyed: goroutines may need it until the process is gone.
-  alignas(ResolveCategory) static char place[sizeof(ResolveCategory)];
-  static const ResolveCategory* const category = ::new (place) ResolveCategory;
-  return *category;
-}
 
 std::vector<address> resolve(const context* ctx, std::string_view text, bool passive,
                              std::error_code& ec) {

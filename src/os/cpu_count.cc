@@ -2,12 +2,13 @@
 // is quota / period, rounded up, at least 2. Go reads the group of the process only; here the
 // ancestors that can be seen count too, because the tightest of them is the real limit.
 //
-// Invariants: plain open and read, fixed buffers, no allocation, no exceptions; whatever is missing
-// or not understood means "no limit".
+// Invariants: plain open and read, fixed buffers, no malloc, no exceptions; whatever is missing or
+// not understood means "no limit". The runtime may be started by a thread with the smallest stack
+// that there is (16 KiB), so what is large lies in a mapping (Scratch).
 //
-// Rejected: trying growing CPU sets (glibc's cpu_set_t ends at 1024 CPUs; one buffer for 65,536,
-// eight times what Linux can be built for, needs no second try), rereading in the background as Go
-// does (default_gomaxprocs can be called again).
+// Rejected: trying growing CPU sets (glibc's cpu_set_t ends at 1024 CPUs; one buffer for 16,384,
+// twice what Linux can be built for, needs no second try), rereading in the background as Go does
+// (default_gomaxprocs can be called again).
 #include "os/cpu_count.h"
 
 #include <fcntl.h>
@@ -24,8 +25,11 @@
 #include <cstdio>
 #include <cstring>
 #include <initializer_list>
+#include <new>
 #include <string_view>
 #include <utility>
+
+#include "os/memory.h"
 
 namespace gofer::internal {
 namespace {
@@ -34,10 +38,11 @@ namespace {
 // file systems' mount options are that long.
 class LineReader {
  public:
-  LineReader(const char* directory, const char* name) {
-    char path[PATH_MAX];
-    const int n = snprintf(path, sizeof path, "%s/%s", directory, name);
-    if (n > 0 && static_cast<size_t>(n) < sizeof path) fd_ = open(path, O_RDONLY | O_CLOEXEC);
+  using Buffer = char[2 * PATH_MAX];
+
+  LineReader(const char* directory, const char* name, Buffer& buffer) : buffer_(buffer) {
+    const int n = snprintf(buffer_, sizeof buffer_, "%s/%s", directory, name);
+    if (n > 0 && static_cast<size_t>(n) < sizeof buffer_) fd_ = open(buffer_, O_RDONLY | O_CLOEXEC);
   }
   ~LineReader() {
     if (fd_ >= 0) close(fd_);
@@ -83,7 +88,7 @@ class LineReader {
   bool dropping_ = false;
   size_t begin_ = 0;
   size_t size_ = 0;
-  char buffer_[2 * PATH_MAX];
+  Buffer& buffer_;
 };
 
 // Cuts the text up to `separator` off the front of `rest` and gives it.
@@ -136,9 +141,9 @@ struct Group {
   Path path;
 };
 
-bool find_group(const char* root, Group* group) {
+bool find_group(const char* root, Group* group, LineReader::Buffer& buffer) {
   bool found = false;
-  LineReader lines(root, "proc/self/cgroup");
+  LineReader lines(root, "proc/self/cgroup", buffer);
   for (std::string_view line; lines.next(&line);) {  // hierarchy:controllers:path
     const std::string_view hierarchy = take(line, ':');
     const std::string_view controllers = take(line, ':');
@@ -172,6 +177,14 @@ bool parse_mount(std::string_view line, bool is_v1, Mount* mount) {
   return mount->root.append_escaped(root) && mount->point.append_escaped(point);
 }
 
+bool find_mount(const char* root, bool is_v1, Mount* mount, LineReader::Buffer& buffer) {
+  LineReader lines(root, "proc/self/mountinfo", buffer);
+  for (std::string_view line; lines.next(&line);) {
+    if (parse_mount(line, is_v1, mount)) return true;
+  }
+  return false;
+}
+
 // The part of `path` below the mount's root. A container may see a mount of its own group only, and
 // a path that leads out of what it sees ("/../x"): then the mount point is all there is.
 std::string_view path_below(const Mount& mount, std::string_view path) {
@@ -188,9 +201,9 @@ bool parse_number(std::string_view text, int64_t* number) {
 }
 
 // The numbers on the first line of a file.
-bool read_numbers(const char* directory, const char* name,
+bool read_numbers(const char* directory, const char* name, LineReader::Buffer& buffer,
                   std::initializer_list<int64_t*> numbers) {
-  LineReader file(directory, name);
+  LineReader file(directory, name, buffer);
   std::string_view line;
   if (!file.next(&line)) return false;
   for (int64_t* number : numbers) {
@@ -200,20 +213,45 @@ bool read_numbers(const char* directory, const char* name,
 }
 
 // quota / period in one directory, rounded up; 0 if there is none.
-int64_t read_limit(const char* directory, bool is_v1) {
+int64_t read_limit(const char* directory, bool is_v1, LineReader::Buffer& buffer) {
   int64_t quota = 0;
   int64_t period = 0;
-  const bool known = is_v1 ? read_numbers(directory, "cpu.cfs_quota_us", {&quota}) &&
-                                 read_numbers(directory, "cpu.cfs_period_us", {&period})
-                           : read_numbers(directory, "cpu.max", {&quota, &period});
+  const bool known = is_v1 ? read_numbers(directory, "cpu.cfs_quota_us", buffer, {&quota}) &&
+                                 read_numbers(directory, "cpu.cfs_period_us", buffer, {&period})
+                           : read_numbers(directory, "cpu.max", buffer, {&quota, &period});
   if (!known || quota <= 0 || period <= 0) return 0;
   return quota / period + (quota % period != 0 ? 1 : 0);
+}
+
+// What is too large for a small stack.
+struct Scratch {
+  Group group;
+  Mount mount;
+  Path directory;
+  LineReader::Buffer buffer;
+};
+
+int64_t find_limit(const char* root, Scratch& s) {
+  if (!find_group(root, &s.group, s.buffer)) return 0;
+  if (!find_mount(root, s.group.is_v1, &s.mount, s.buffer)) return 0;
+  Path& directory = s.directory;
+  if (!directory.append(root) || !directory.append(s.mount.point.view())) return 0;
+  const size_t top = directory.size;
+  if (!directory.append(path_below(s.mount, s.group.path.view()))) return 0;
+
+  int64_t limit = 0;
+  for (;;) {
+    const int64_t here = read_limit(directory.text, s.group.is_v1, s.buffer);
+    if (here > 0 && (limit == 0 || here < limit)) limit = here;
+    if (directory.size <= top) return limit;
+    directory.cut(std::max(top, directory.view().rfind('/')));
+  }
 }
 
 }  // namespace
 
 int num_cpu() {
-  constexpr size_t max_cpus = 65'536;
+  constexpr size_t max_cpus = 16'384;
   uint64_t set[max_cpus / 64];
   const long bytes = syscall(SYS_sched_getaffinity, 0, sizeof set, set);
   if (bytes <= 0) return 1;
@@ -225,26 +263,11 @@ int num_cpu() {
 }
 
 int cgroup_cpu_limit(const char* root) {
-  Group group;
-  if (!find_group(root, &group)) return 0;
-  Mount mount;
-  bool mounted = false;
-  LineReader lines(root, "proc/self/mountinfo");
-  for (std::string_view line; !mounted && lines.next(&line);) {
-    mounted = parse_mount(line, group.is_v1, &mount);
-  }
-  Path directory;
-  if (!mounted || !directory.append(root) || !directory.append(mount.point.view())) return 0;
-  const size_t top = directory.size;
-  if (!directory.append(path_below(mount, group.path.view()))) return 0;
-
-  int64_t limit = 0;
-  for (;;) {
-    const int64_t here = read_limit(directory.text, group.is_v1);
-    if (here > 0 && (limit == 0 || here < limit)) limit = here;
-    if (directory.size <= top) break;
-    directory.cut(std::max(top, directory.view().rfind('/')));
-  }
+  constexpr size_t size = (sizeof(Scratch) + os::page_size - 1) & ~(os::page_size - 1);
+  void* memory = os::reserve(size);
+  if (memory == nullptr) return 0;
+  const int64_t limit = find_limit(root, *::new (memory) Scratch);
+  os::release(memory, size);
   return static_cast<int>(std::min<int64_t>(limit, INT_MAX));
 }
 

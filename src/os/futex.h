@@ -1,5 +1,5 @@
 // Futexes, called directly: errno is not touched, nothing is allocated, and the calls may be used
-// on any stack.
+// on any stack. If the kernel refuses them, the process ends with a message.
 #pragma once
 
 #include <atomic>

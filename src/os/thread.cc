@@ -67,6 +67,22 @@ void sleep_ns(int64_t ns) {
 
 void sleep_exactly() { raw_syscall(SYS_prctl, PR_SET_TIMERSLACK, 1, 0, 0, 0); }
 
+void sleep_as_usual() { raw_syscall(SYS_prctl, PR_SET_TIMERSLACK, 0, 0, 0, 0); }
+
+int set_signal_mask(int how, const sigset_t* set, sigset_t* old) {
+  constexpr long kernel_size = 8;
+  constexpr int first_of_libc = 32;  // glibc's SIGCANCEL and SIGSETXID, which the headers do not
+  constexpr int last_of_libc = 33;   // name: they must never be blocked
+  uint64_t bits;
+  if (set != nullptr) {
+    std::memcpy(&bits, set, sizeof bits);
+    for (int n = first_of_libc; n <= last_of_libc; ++n) bits &= ~(uint64_t{1} << (n - 1));
+  }
+  return static_cast<int>(-raw_syscall(SYS_rt_sigprocmask, how,
+                                       set != nullptr ? reinterpret_cast<long>(&bits) : 0,
+                                       reinterpret_cast<long>(old), kernel_size));
+}
+
 int current_cpu() { return sched_getcpu(); }
 
 void yield_thread() { raw_syscall(SYS_sched_yield); }

@@ -1,6 +1,8 @@
 // Threads as the scheduler needs them: started detached, and counted by the kernel.
 #pragma once
 
+#include <signal.h>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -22,8 +24,14 @@ int64_t now_ns();
 /// Sleeps about that long; the kernel's timer slack (50 us) comes on top.
 void sleep_ns(int64_t ns);
 
-/// The calling thread's time limits end when they are due, not up to 50 us later.
+/// The calling thread's time limits end when they are due, not up to 50 us later. What it starts
+/// (threads, processes) inherits that.
 void sleep_exactly();
+/// The end of sleep_exactly().
+void sleep_as_usual();
+
+/// pthread_sigmask, for the runtime itself: thread_calls.cc has one that serves the program.
+int set_signal_mask(int how, const sigset_t* set, sigset_t* old);
 
 /// The core that the calling thread is on, or was a moment ago; -1: not known.
 int current_cpu();

@@ -83,7 +83,7 @@ int64_t thread_cpu_ns(int tid) {
 }
 
 int64_t own_cpu_ns() {
-  timespec t;
+  timespec t{};  // refused: 0
   raw_syscall(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, reinterpret_cast<long>(&t));
   return t.tv_sec * 1'000'000'000 + t.tv_nsec;
 }

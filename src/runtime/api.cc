@@ -1,6 +1,9 @@
 // The small public calls: yield, threads, counts.
 #include <gofer/debug.h>
 #include <gofer/go.h>
+#include <gofer/last_error.h>
+
+#include <cerrno>
 
 #include "os/thread.h"
 #include "runtime/panic.h"
@@ -9,6 +12,9 @@
 namespace gofer {
 
 using namespace internal;
+
+[[gnu::noinline]] int last_error() noexcept { return errno; }
+[[gnu::noinline]] void set_last_error(int value) noexcept { errno = value; }
 
 void yield() {
   M* m = enter();

@@ -57,7 +57,7 @@ blocking_call::~blocking_call() {
   if (sched.forked.load(relaxed)) return;  // there is no runtime to come back to
   const int of_the_call = errno;
   const StackHead* head = m->curg->head;
-  if (!has_p && sched.idle_p_count.load(relaxed) == 0 && sched.has_signal &&
+  if (!has_p && sched.idle_p_count.load(relaxed) == 0 && sched.has_signal.load(relaxed) &&
       head->locked_m == nullptr && head->no_preempt == 0 && !sched.exiting.load(relaxed)) {
     note_lost(m, os::own_cpu_ns() - std::exchange(m->used_without_p_ns, 0), call_crowd);
     return;

@@ -33,6 +33,9 @@ inline M* current_m() {
 }
 
 void enter_slow(M* m);
+/// Test builds: the gate does not count, so to enter twice is an error; and so is to enter in a
+/// signal handler, which may have interrupted the runtime.
+void check_entry(const M* m);
 
 /// Inside of the runtime: always.
 inline bool holds_p(const M* m) {
@@ -44,7 +47,7 @@ inline bool holds_p(const M* m) {
 inline M* enter() {
   M* m = current_m();
   if (m == nullptr) return nullptr;
-  GOFER_ASSERT(m->in_runtime.load(relaxed) == 0);  // the gate does not count
+  if constexpr (checks_enabled) check_entry(m);
   m->in_runtime.store(1, relaxed);
   compiler_barrier();  // the processor's part of this fence is the taker's membarrier
   if (m->in_doubt.load(acquire) != 0) [[unlikely]]
@@ -65,7 +68,7 @@ class Inside {
   }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
-  /// The M that entered: right until the first switch. nullptr in an ordinary thread.
+  /// The M that entered: right until the first switch. nullptr in a foreign thread.
   M* m() const { return m_; }
 
  private:

@@ -2,14 +2,14 @@
 //
 // Go's detector is silent in every program that links C; ours must work in one. It reports only
 // what is certain: every M is idle, no goroutine is runnable, no timer runs, nobody waits for a
-// descriptor, and every thread of the process is either an M or an ordinary thread that is parked
+// descriptor, and every thread of the process is either an M or a foreign thread that is parked
 // in one of our primitives without a time limit. Any other thread might still send, so it keeps the
 // detector silent.
 //
 // While the process exits, the thread that runs the exit handlers counts as a run() that waits, and
 // looks by itself. Its exit goes on then, without the wait.
 //
-// The last M to go idle looks, first after 10 ms, then ever more rarely while ordinary threads are
+// The last M to go idle looks, first after 10 ms, then ever more rarely while foreign threads are
 // about: they may park, or end, without telling us.
 #include <gofer/go.h>
 
@@ -22,7 +22,7 @@ namespace {
 
 struct Snapshot {
   bool quiet;
-  int threads;  // that cannot act: Ms, and parked ordinary threads
+  int threads;  // that cannot act: Ms, and parked foreign threads
 };
 
 // With parked_threads read under the lock twice and equal, nobody was woken in between: who wakes

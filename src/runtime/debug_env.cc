@@ -102,8 +102,12 @@ class Parser {
       parse_switch(key, value, env->membarrier);
     } else if (key == "procfs") {
       parse_switch(key, value, env->procfs);
+    } else if (key == "overcommit") {
+      parse_switch(key, value, env->overcommit);
     } else if (key == "asyncpreemptoff") {
       parse_switch(key, value, env->async_preempt_off);
+    } else if (key == "zerostacks") {
+      parse_switch(key, value, env->zero_stacks);
     } else {
       say("gofer: GOFER_DEBUG: unknown key '%s': ignored", Quoted(key).text);
     }

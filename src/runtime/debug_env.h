@@ -1,7 +1,8 @@
 // What the environment says about the runtime, read once at the start:
 //   GOFER_DEBUG=key=value,...   model=gm|gmp, guard=madvise|mprotect|none, idlems=N,
 //                               scavengems=N, asyncpreemptoff=0|1, membarrier=0|1, procfs=0|1,
-//                               schedtrace=N (ms), scheddetail=0|1
+//                               overcommit=0|1, schedtrace=N (ms), scheddetail=0|1,
+//                               zerostacks=0|1
 //   GOMAXPROCS=N                at most 4096
 //   GOFER_STACK_SIZE=N[K|M]     64K to 1024M
 #pragma once
@@ -21,10 +22,12 @@ struct DebugEnv {
   bool async_preempt_off = false;  ///< no goroutine is paused by a signal
   int64_t schedtrace_ms = 0;       ///< 0: off
   bool scheddetail = false;
-  bool membarrier = true;  ///< false: as if the kernel had none
-  bool procfs = true;      ///< false: as if there were no /proc
-  int gomaxprocs = 0;      ///< 0: not given
-  size_t stack_size = 0;   ///< bytes; 0: not given
+  bool membarrier = true;    ///< false: as if the kernel had none
+  bool procfs = true;        ///< false: as if there were no /proc
+  bool overcommit = true;    ///< false: as if vm.overcommit_memory were 2
+  bool zero_stacks = false;  ///< a goroutine finds nothing of others on its stack
+  int gomaxprocs = 0;        ///< 0: not given
+  size_t stack_size = 0;     ///< bytes; 0: not given
 };
 
 /// The arguments are the variables' values, or null. What is wrong is told through `complain`, one

@@ -39,6 +39,8 @@ TEST(DebugEnv, ReadsEveryKey) {
   EXPECT_EQ(env.gomaxprocs, 3);
   EXPECT_EQ(env.stack_size, 256u << 10);
   EXPECT_EQ(parse("guard=none").guard, DebugEnv::Guard::none);
+  EXPECT_TRUE(parse("overcommit=1").overcommit);
+  EXPECT_FALSE(parse("overcommit=0").overcommit);
   EXPECT_EQ(parse("guard=madvise").guard, DebugEnv::Guard::madvise);
   EXPECT_EQ(parse("idlems=0").idle_ms, 0);
   EXPECT_EQ(complaints, Lines{});

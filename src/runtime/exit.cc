@@ -32,6 +32,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdlib>
 
 #include "os/thread.h"
@@ -50,7 +51,7 @@ void leave_scheduler(M* m) {
   sigset_t urgent;
   sigemptyset(&urgent);
   sigaddset(&urgent, SIGURG);
-  pthread_sigmask(SIG_BLOCK, &urgent, nullptr);  // one of ours may be on its way
+  os::set_signal_mask(SIG_BLOCK, &urgent, nullptr);  // one of ours may be on its way
   m->in_runtime.store(1, relaxed);
   compiler_barrier();
   sched.lock.lock();
@@ -91,9 +92,28 @@ void watch_for_exit() {
   sanitizer_allow_leak([] { exit_watch.watches = true; });
 }
 
+namespace {
+
+// pthread_exit has left the goroutine's stack for the thread's own, and runs the destructors of
+// thread_local objects there. While a goroutine runs, nothing else is there.
+bool thread_ends_under(M* m, const void* here) {
+  constexpr ptrdiff_t above = 512;
+  constexpr ptrdiff_t below = 32 * 1024;
+  const ptrdiff_t distance = static_cast<const char*>(here) - static_cast<const char*>(m->base);
+  return m->curg != nullptr && distance < above && distance > -below;
+}
+
+}  // namespace
+
 void note_end_of_thread() {
+  M* m = current_m();
+  if (m != nullptr && thread_ends_under(m, __builtin_frame_address(0))) {
+    fatal_error(
+        "the thread of a goroutine was ended by pthread_exit or pthread_cancel: goexit() ends a "
+        "goroutine");
+  }
   // An M that ends is none any more when it comes here.
-  if (current_m() != nullptr || os::thread_id() == getpid()) on_exit(begin_exit, nullptr);
+  if (m != nullptr || os::thread_id() == getpid()) on_exit(begin_exit, nullptr);
 }
 
 void install_exit_handlers() {

@@ -52,7 +52,7 @@ bool next_can_wait() {
 // Four rounds over all Ps in a random order. What the others are about to run themselves (runnext)
 // is taken only in the last round and after a pause: it is often ready for some microseconds only,
 // and the pair that wakes each other is best left on one P.
-constexpr int64_t steal_pause_ns = 50'000;  // Go asks for 3 us and gets the kernel's slack on top
+constexpr int64_t steal_pause_ns = 3'000;  // the kernel's slack of 50 us comes on top, as in Go
 
 G* steal_work(M* m) {
   P* p = m->p;
@@ -104,7 +104,9 @@ bool poll_now(M* m) {
 // The same for timers, as soon as there is one that computes.
 void run_own_timers(M* m) {
   if (sched.tied.load(relaxed) == 0) {
+    m->timer_wakes_next = true;
     run_timers(m, m->p);
+    m->timer_wakes_next = false;
     return;
   }
   const UrgentThread urgent;
@@ -153,6 +155,7 @@ bool keep_p(M* m, G*& g) {
   if (sched.stopping.load(relaxed) || sched.exiting.load(relaxed)) return true;
   g = take_global(m->p, 0);
   if (g != nullptr) return true;
+  if (sched.stack_waiter_count.load(relaxed) != 0 && m->p->stacks.count != 0) return true;
   P* p = release_p(m);
   put_idle_p(p);
   if (!m->spinning && sched.need_spinning.load(seq_cst) != 0) {

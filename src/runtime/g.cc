@@ -15,6 +15,9 @@ namespace {
 // accepted finds one when it first runs.
 constexpr size_t smallest_slab = 64 * 1024;
 constexpr size_t largest_slab = 2 * 1024 * 1024;
+// Where the kernel charges stacks as soon as they are reserved: 31 and 127 records.
+constexpr size_t smallest_charged_slab = os::page_size;
+constexpr size_t largest_charged_slab = 16 * 1024;
 
 struct alignas(64) Slab {
   Slab* next;
@@ -29,7 +32,7 @@ struct Records {
   GFreeList free;
   atomic<int> free_count{0};
   atomic<Slab*> slabs{nullptr};  // the newest first; only ever grows
-  size_t next_size = smallest_slab;
+  size_t next_size = 0;          // 0: the smallest
 };
 
 constinit Records records;
@@ -49,9 +52,12 @@ Slab* new_slab_of(size_t size) {
 
 // Where there is no room for a large slab and its stacks, there may be for a small one.
 Slab* new_slab() {
+  const bool charged = stacks_are_charged_early();
+  const size_t largest = charged ? largest_charged_slab : largest_slab;
+  if (records.next_size == 0) records.next_size = charged ? smallest_charged_slab : smallest_slab;
   for (size_t size = records.next_size; size >= os::page_size; size /= 2) {
     if (Slab* slab = new_slab_of(size); slab != nullptr) {
-      records.next_size = size < largest_slab ? size * 2 : size;
+      records.next_size = size < largest ? size * 2 : size;
       return slab;
     }
   }

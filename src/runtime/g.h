@@ -83,6 +83,7 @@ struct alignas(64) StackHead {
   uint8_t no_preempt = 0;       // scopes in which it is not to be paused
   uint32_t slice_used_us = 0;   // when it was paused before the end of its slice
   uint8_t blocking_places = 0;  // taken by it, 0 or 1: sync/blocking_place.cc
+  bool own_mask = false;        // bound because its signal mask is its own: thread_calls.cc
   uint8_t short_runs = 0;       // times that it parked, up to most_short_runs; less after a pause
   [[no_unique_address]] SanitizerFiber fiber;
 };
@@ -101,7 +102,7 @@ struct alignas(64) G {
   atomic<bool> trimming{false};  // must not run just now: scavenge.cc
   void (*entry)(void*) = nullptr;
   uint64_t id = 0;
-  uint64_t parent_id = 0;   // the goroutine that started it; 0: an ordinary thread
+  uint64_t parent_id = 0;   // the goroutine that started it; 0: a foreign thread
   uintptr_t create_pc = 0;  // where `go` was called
   char* name = nullptr;     // heap, or nullptr
 

@@ -100,6 +100,18 @@ bool sleep_polling(M* m, int64_t timeout_ns, GQueue& ready) {
   return told;
 }
 
+// m sleeps, in the netpoller or on its note. For a timer that is due soon it sleeps exactly; not
+// all the time, because the threads and processes that a goroutine starts on m would inherit that.
+// For a later one, the kernel's slack of 50 us is not worth two system calls.
+bool sleep_once(M* m, bool poll, int64_t timeout_ns, bool for_timer, GQueue& ready) {
+  constexpr int64_t soon_ns = 100'000'000;
+  const bool exactly = for_timer && timeout_ns > 0 && timeout_ns < soon_ns;
+  if (exactly) os::sleep_exactly();
+  const bool told = poll ? sleep_polling(m, timeout_ns, ready) : m->note.wait(timeout_ns);
+  if (exactly) os::sleep_as_usual();
+  return told;
+}
+
 // Whom m, which is idle, has found in the netpoller goes to a P for m. False: none is idle, all of
 // them run something else, and the goroutines are the first to come.
 bool take_p_for(M* m, GQueue& ready) {
@@ -201,7 +213,7 @@ P* take_idle_p_with_work_locked() {
 
 void wake_m(M* m) {
   m->note.signal();
-  if (m->polls.load(seq_cst)) netpoll_break();
+  if (m->polls.load(seq_cst)) netpoll_break(m);
 }
 
 void give_p(M* m, P* p, bool spinning) {
@@ -226,7 +238,7 @@ bool sleep_idle(M* m, const IdleTask& first_task) {
     if (task.earliest_ns < wake_at) wake_at = task.earliest_ns;
     const int64_t timeout = wake_at == no_timer ? -1 : wake_at > now ? wake_at - now : 0;
     GQueue ready;
-    const bool told = task.poll ? sleep_polling(m, timeout, ready) : m->note.wait(timeout);
+    const bool told = sleep_once(m, task.poll, timeout, wake_at == task.earliest_ns, ready);
     if (ready.front() != nullptr && take_p_for(m, ready)) return true;
     if (told && m->next_p.load(acquire) != nullptr) break;
     now = os::now_ns();

@@ -68,7 +68,9 @@ void unlock_slow(std::atomic<uint32_t>& word) { os::futex_wake(&word); }
   require_inside(rank);
   const uint64_t before = held.load(relaxed);
   if ((before & no_room) != 0 || (before & last_rank) >= static_cast<uint64_t>(rank)) {
-    assertion_failed("locks are taken in the order of their ranks", __FILE__, __LINE__);
+    assertion_failed(
+        "locks are taken in the order of their ranks (or a signal handler calls Gofer)", __FILE__,
+        __LINE__);
   }
   held.store(before << rank_bits | static_cast<uint64_t>(rank), relaxed);
 }

@@ -89,12 +89,14 @@ struct alignas(128) M {
   Birth birth = Birth::with_p;  // under the scheduler's lock
   bool ends = false;            // its locked goroutine ended: so does the thread
   bool handed_inherits = false;
+  bool timer_wakes_next = false;            // what a timer wakes first runs next: run_own_timers
   int64_t unannounced_timer_ns = no_timer;  // started here, and the sleeper does not know it
   atomic<int> tid{0};
 
   // Preemption and blocking calls: preempt.cc, blocking.cc.
   atomic<uint64_t> preempt_word{0};    // sysmon wants this hold of a P (p_word) to end; 0: none
   atomic<Preempt> preempt_kind{};      // and for what
+  atomic<bool> signalled{false};       // a SIGURG of ours is on its way: signal_m
   atomic<uint32_t> lost_in{no_crowd};  // its P was taken, which it has not noticed: the crowd in
                                        // which it sleeps (thread_gate.h)
   atomic<int64_t> lost_cpu_ns{-1};     // its processor time then; -1: not known
@@ -121,7 +123,11 @@ struct alignas(128) M {
   M* back_link = nullptr;
   Note note;
 
-  StackHead g0;  // its own stack, on which the scheduler works
+  const void* base = nullptr;  // where its own stack begins, about
+  StackHead g0;                // its own stack, on which the scheduler works
+
+  uintptr_t signal_stack = 0;  // the lowest address of it, for checks
+  size_t signal_stack_size = 0;
 
   /// For the next thread. Others may look at the record meanwhile, so it is not made anew.
   void reset() {
@@ -135,6 +141,7 @@ struct alignas(128) M {
     birth = Birth::with_p;
     tid.store(0, relaxed);
     preempt_word.store(0, relaxed);
+    signalled.store(false, relaxed);
     blocking_at.store(0, relaxed);
     next_p.store(nullptr, relaxed);
     waits_for_p.store(false, relaxed);

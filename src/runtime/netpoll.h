@@ -13,6 +13,12 @@
 // is closed: it carries the record's tag of the time when the descriptor was added, and is ignored
 // if the record has another by then. Each side of a record has its own lock; the tag is changed
 // with both held.
+//
+// The kernel may refuse at any time what it granted before, and a program may close descriptors
+// that it does not know, with closefrom(3) for instance. If the epoll instance is gone, the next
+// M or caller that needs it opens a new one, adds all descriptors to it, and wakes the poller.
+// Waits for a closed descriptor fail with EBADF. If the kernel refuses, every wait for a descriptor
+// fails with that error, and one message says so.
 #pragma once
 
 #include <gofer/detail/chan_core.h>
@@ -38,14 +44,17 @@ struct PollDesc {
   PollSide out;
   atomic<uint32_t> tag{0};
   uint32_t index = 0;          // its place in the table of all records
+  atomic<int> fd{-1};          // the descriptor; -1: none
   atomic<bool> closed{false};  // nobody waits any more
+  atomic<bool> lost{false};    // the program has closed it, unknown to its owner
   atomic<bool> ended{false};   // an event has told of an end, an error or urgent data
   PollDesc* link = nullptr;    // free records
 };
 
-enum class PollEnd : uint8_t { ready, closed, timed_out, cancelled };
+enum class PollEnd : uint8_t { ready, closed, timed_out, cancelled, lost, failed };
 
-/// Begins to watch fd. 0 and a record, or an errno value: EPERM for what cannot be watched.
+/// Begins to watch fd. 0 and a record, or nullptr for what cannot be watched, such as a regular
+/// file; or an errno value.
 int poll_open(int fd, PollDesc*& desc);
 /// Ends all waits; to be followed, when nobody uses the record any more, by poll_free, before fd is
 /// closed.
@@ -53,8 +62,10 @@ void poll_close(PollDesc* desc);
 void poll_free(PollDesc* desc, int fd);
 
 /// Waits until an event has come for the side, or its deadline, or done is closed (nullptr: never).
-/// Outside of the runtime, from goroutines and ordinary threads.
+/// Outside of the runtime, from goroutines and foreign threads.
 PollEnd poll_wait(PollDesc* desc, PollSide& side, detail::chan_core* done);
+/// Why a wait has failed: an errno value.
+int poll_failure();
 /// Who waits there now waits until then.
 void poll_set_deadline(PollSide& side, int64_t deadline_ns);
 
@@ -62,7 +73,7 @@ void poll_set_deadline(PollSide& side, int64_t deadline_ns);
 /// all). Goroutines that can go on are added to `list`, waiting still; threads are woken. Inside,
 /// on g0, or in sysmon.
 void netpoll(int64_t timeout_ns, GQueue& list);
-/// Ends the wait of who is in there.
-void netpoll_break();
+/// Ends the wait of m in there.
+void netpoll_break(M* m);
 
 }  // namespace gofer::internal

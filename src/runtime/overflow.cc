@@ -1,13 +1,17 @@
-// The report of a goroutine that used up its stack: a fault in the guard at the stack's end.
+// The report of a goroutine that used up its stack.
 //
-// It is made on the M's signal stack. The frames are symbolised as usual, unless the overflow
-// happened inside of malloc, whose lock this thread may hold then.
+// After a fault it is made on the M's signal stack, after a check on the stack that m has switched
+// to. The frames are symbolised as usual, unless the overflow happened inside of malloc, whose lock
+// this thread may hold then.
+#include "runtime/overflow.h"
+
 #include <signal.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
 
+#include "arch/context.h"
 #include "debug/fd_writer.h"
 #include "os/raw_syscall.h"
 #include "os/thread.h"
@@ -53,25 +57,7 @@ void print_overflow(size_t n) {
                 n - innermost - outermost);
 }
 
-// The goroutine in whose guard the address lies: the running one, or the one that is just being
-// left, whose stack the switch still works on.
-G* whose_guard(M* m, uintptr_t address) {
-  if (m == nullptr) return nullptr;
-  G* left = m->in_runtime.load(relaxed) != 0 ? m->left : nullptr;  // else it is anybody's
-  for (G* g : {m->curg, left}) {
-    if (g != nullptr && g->head != nullptr && in_guard(g->stack(), address)) return g;
-  }
-  return nullptr;
-}
-
-void on_segv(int signal_number, siginfo_t* info, void* context) {
-  M* m = current_m();
-  G* g = whose_guard(m, reinterpret_cast<uintptr_t>(info->si_addr));
-  if (g == nullptr || info->si_code <= 0) {
-    pass_on(signal_number, info, context);
-    return;
-  }
-  begin_report();
+[[noreturn]] void report_overflow(M* m, G* g, size_t frames) {
   m->curg = g;
   {
     FdWriter out(STDERR_FILENO);
@@ -79,12 +65,73 @@ void on_segv(int signal_number, siginfo_t* info, void* context) {
               stack_size(g->stack_class) - stack_guard_size);
     out.print("fatal error: stack overflow\n\n");
   }
-  print_overflow(unwind_signal(context, pcs));
+  print_overflow(frames);
   signal(SIGABRT, SIG_DFL);
   std::abort();
 }
 
+// An access below the stack: in its own guard, or further down, where its stack pointer is, too.
+// The latter is a large frame that has stepped over the guard, or a stack without one.
+bool overflows(const G* g, uintptr_t address, uintptr_t sp) {
+  constexpr uintptr_t below_sp = 4096;   // the red zone, and the call that comes next
+  constexpr uintptr_t neighbours = 256;  // a stack pointer that is farther away is of another stack
+  const uintptr_t low = stack_low(g->stack());
+  if (address >= low) return false;
+  if (address >= low - stack_guard_size) return true;
+  return sp < low && low - sp <= neighbours * stack_size(g->stack_class) &&
+         address + below_sp >= sp;
+}
+
+// The goroutine that overflows: the running one, or the one that is just being left, whose stack
+// the switch still works on.
+G* whose_overflow(M* m, uintptr_t address, uintptr_t sp) {
+  if (m == nullptr) return nullptr;
+  G* left = m->in_runtime.load(relaxed) != 0 ? m->left : nullptr;  // else it is anybody's
+  for (G* g : {m->curg, left}) {
+    if (g != nullptr && g->head != nullptr && overflows(g, address, sp)) return g;
+  }
+  return nullptr;
+}
+
+void on_segv(int signal_number, siginfo_t* info, void* context) {
+  M* m = current_m();
+  G* g =
+      whose_overflow(m, reinterpret_cast<uintptr_t>(info->si_addr), arch::interrupted_sp(context));
+  if (g == nullptr || info->si_code <= 0) {
+    pass_on(signal_number, info, context);
+    return;
+  }
+  begin_report();
+  report_overflow(m, g, unwind_signal(context, pcs));
+}
+
+// In vectors, because every switch does it. The canary is no variable of anybody's: a sanitizer
+// that has poisoned it is wrong here.
+__attribute__((no_sanitize("address", "thread"))) bool canary_lives(uintptr_t low) {
+  using Vector [[gnu::vector_size(16), gnu::may_alias]] = uint64_t;
+  const auto* from = reinterpret_cast<const Vector*>(low);
+  Vector even{};
+  Vector odd{};
+  for (size_t i = 0; i < stack_canary_size / sizeof(Vector); i += 4) {
+    even |= from[i] | from[i + 2];
+    odd |= from[i + 1] | from[i + 3];
+  }
+  even |= odd;
+  return (even[0] | even[1]) == 0;
+}
+
 }  // namespace
+
+void check_stack(M* m, G* g) {
+  const uintptr_t low = stack_low(g->stack());
+  const auto sp = reinterpret_cast<uintptr_t>(g->head->sp);
+  if (sp >= low + stack_canary_size && canary_lives(low)) return;
+  begin_report();
+  // An overflow from above may have overwritten what g saved: then there is nothing to unwind.
+  constexpr uintptr_t farthest = 16 * 1024 * 1024;
+  const bool plausible = sp + farthest >= low && sp < reinterpret_cast<uintptr_t>(g->head);
+  report_overflow(m, g, plausible ? unwind(arch::saved_context(g->head->sp), pcs) : 0);
+}
 
 void install_overflow_report() {
   struct sigaction action {};

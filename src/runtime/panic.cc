@@ -177,7 +177,7 @@ void begin_report() {
   sigset_t alarm_only;
   sigemptyset(&alarm_only);
   sigaddset(&alarm_only, SIGALRM);
-  pthread_sigmask(SIG_UNBLOCK, &alarm_only, nullptr);
+  os::set_signal_mask(SIG_UNBLOCK, &alarm_only, nullptr);
   go_on_reporting();
 }
 

@@ -31,6 +31,7 @@
 #include "arch/context.h"
 #include "os/raw_syscall.h"
 #include "os/thread.h"
+#include "runtime/panic.h"
 #include "runtime/prologue.h"
 #include "runtime/queues.h"
 #include "runtime/thread_gate.h"
@@ -39,7 +40,9 @@ namespace gofer::internal {
 namespace {
 
 struct sigaction next_urg {};
-char mark;  // its address comes with the signals of ours
+char mark;  // its address comes with the signals of ours, as a rule
+int own_pid = 0;
+constinit atomic<bool> uses_tgkill{false};  // the kernel refuses the call that takes the mark
 
 // A SIGURG of somebody else: out-of-band data, or the user's own.
 void pass_on(int signal_number, siginfo_t* info, void* context) {
@@ -48,6 +51,17 @@ void pass_on(int signal_number, siginfo_t* info, void* context) {
   } else if (next_urg.sa_handler != SIG_DFL && next_urg.sa_handler != SIG_IGN) {
     next_urg.sa_handler(signal_number);
   }
+}
+
+// Whose signal is it? Ours has the mark. But the kernel drops all that comes with a signal when the
+// user's queue of signals is full (RLIMIT_SIGPENDING), and tgkill takes no mark: then the word of
+// the sender counts, M::signalled. If two signals follow each other closely, the second passes for
+// a foreign one, which costs a call of the program's handler, if there is one.
+bool is_ours(const siginfo_t* info, bool signalled) {
+  if (info->si_code == SI_QUEUE && info->si_ptr == &mark) return true;
+  if (!signalled) return false;
+  if (info->si_code == SI_USER) return info->si_pid == 0;
+  return info->si_code == SI_TKILL && info->si_pid == own_pid && uses_tgkill.load(relaxed);
 }
 
 Pass pass_of(Preempt kind) {
@@ -82,7 +96,7 @@ void pause(M* m, Preempt kind) {
   Pass to = pass_of(kind);
   if (to == Pass::in_turn) fetch_fresh(p);
   sched.lock.lock();
-  // What it waits for may be a lock that a paused goroutine holds. That one costs no thread.
+  // A tied goroutine may hold the lock for which this one spins, and costs no thread.
   const bool for_unspinning = m->spins && has_unspinning_tied_locked();
   if (for_unspinning && to == Pass::in_turn) to = Pass::to_tied;
   if (!can_pass_on_locked(p, to) || (kind == Preempt::if_spinning && !for_unspinning)) {
@@ -91,8 +105,7 @@ void pause(M* m, Preempt kind) {
   }
   G* g = m->curg;
   if (m->resumed.load(relaxed) != 0 && p->budget <= 0) p->budget = m->budget;
-  // A short one need not wait for its turn behind all that compute. A pause of it is bad luck, and
-  // that it parks soon after says nothing of those that compute.
+  // A short goroutine goes to the front, and its pause is no evidence about CPU-bound ones.
   const bool is_short = g->is_short();
   const bool front = to == Pass::to_urgent || is_short;
   uint8_t& runs = g->head->short_runs;
@@ -110,19 +123,21 @@ void pause(M* m, Preempt kind) {
 
 void on_urg(int signal_number, siginfo_t* info, void* context) {
   M* m = current_m();
-  if (m == nullptr || info->si_code != SI_QUEUE || info->si_ptr != &mark) {
-    pass_on(signal_number, info, context);
-    return;
-  }
+  const bool signalled = m != nullptr && m->signalled.exchange(false, acquire);
+  const bool ours = is_ours(info, signalled);
+  // The kernel keeps one SIGURG of those that come together, so a foreign one may stand for ours.
+  if (!ours) pass_on(signal_number, info, context);
+  if (m == nullptr || !(ours || signalled) || m->in_runtime.load(relaxed) != 0) return;
   const int saved = errno;
-  arch::restart_interrupted_call(context);
-  if (m->in_runtime.load(relaxed) == 0) preempt_here(m, arch::is_spinning(context));
+  if (ours) arch::restart_interrupted_call(context);
+  preempt_here(m, arch::is_spinning(context));
   errno = saved;
 }
 
 }  // namespace
 
 bool install_preemption() {
+  own_pid = getpid();
   struct sigaction action {};
   action.sa_sigaction = on_urg;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
@@ -140,7 +155,10 @@ void preempt_here(M* m, bool spins) {
   const bool has_p = m->p->word.load(acquire) == m->p_word || get_p(m);
   if (has_p) forget_lost(m);  // it was given back
   const uint64_t wanted = m->preempt_word.load(acquire);
-  if (has_p && wanted != 0 && wanted == m->p_word) {
+  if (has_p && sched.stopping.load(relaxed) && !sched.has_membarrier.load(relaxed)) {
+    note_lost(m, -1, call_crowd);
+    give_up_p(m);
+  } else if (has_p && wanted != 0 && wanted == m->p_word) {
     m->preempt_word.store(0, relaxed);
     const Preempt kind = m->preempt_kind.load(relaxed);
     if (kind == Preempt::surrender) {
@@ -168,14 +186,22 @@ void request_preempt(M* m, P* p, PWord word, Preempt kind) {
 }
 
 void signal_m(M* m) {
-  if (!sched.has_signal) return;
+  if (!sched.has_signal.load(relaxed)) return;
+  m->signalled.store(true, release);
   siginfo_t info{};
   info.si_code = SI_QUEUE;
-  info.si_pid = getpid();
-  info.si_uid = getuid();
+  info.si_pid = own_pid;
   info.si_ptr = &mark;
-  os::raw_syscall(SYS_rt_tgsigqueueinfo, info.si_pid, m->tid, SIGURG,
-                  reinterpret_cast<long>(&info));
+  const int tid = m->tid.load(relaxed);
+  long result =
+      os::raw_syscall(SYS_rt_tgsigqueueinfo, own_pid, tid, SIGURG, reinterpret_cast<long>(&info));
+  if (result == 0 || result == -ESRCH) return;
+  uses_tgkill.store(true, relaxed);
+  result = os::raw_syscall(SYS_tgkill, own_pid, tid, SIGURG);
+  if (result != -EPERM && result != -ENOSYS && result != -EACCES) return;
+  if (!sched.has_signal.exchange(false, relaxed)) return;
+  warn("tgkill fails with errno %d: a goroutine that computes is not preempted any more",
+       static_cast<int>(-result));
 }
 
 void let_paused_go() {

@@ -11,7 +11,8 @@ bool install_preemption();
 /// Asks the goroutine that holds p, by `word`, on m to give p up. For sysmon.
 void request_preempt(M* m, P* p, PWord word, Preempt kind);
 
-/// Interrupts m, to do what was asked of it or to wait for a P if it has lost its own. For sysmon.
+/// Interrupts m, to do what was asked of it, to give up its P if the world is to stop, or to wait
+/// for a P if it has lost its own.
 void signal_m(M* m);
 
 /// The calling goroutine does what sysmon has asked of it, if that still holds, and stays on its

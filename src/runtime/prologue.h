@@ -13,7 +13,7 @@
 #include "runtime/atomic.h"
 
 /// Called between any two instructions of user code, with whatever locks it holds: takes no lock of
-/// anybody else's, allocates nothing, leaves errno alone. In an ordinary thread: nothing.
+/// anybody else's, allocates nothing, leaves errno alone. In a foreign thread: nothing.
 extern "C" GOFER_API void gofer_prologue_pause();
 
 namespace gofer::internal {

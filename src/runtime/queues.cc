@@ -14,6 +14,7 @@ void publish_queue_size() {
   sched.urgent_size.store(static_cast<uint32_t>(sched.urgent.count()), relaxed);
   sched.untried_size.store(static_cast<uint32_t>(sched.untried.count()), relaxed);
   sched.spinner_waits.store(sched.tied_spinning != 0 && has_unspinning_tied_locked(), relaxed);
+  sched.most_tied_spin.store(2 * sched.tied_spinning > sched.tied_queue.count(), relaxed);
   sched.queue_size.store(static_cast<uint32_t>(global_count_locked()), relaxed);
 }
 
@@ -248,13 +249,18 @@ G* choose_oldest_tied(const M* caller, int cpu) {
 }
 
 // A goroutine that was paused while it spun waits for another one, perhaps for one that was paused
-// with a spin lock. Those go first, in three of four turns.
-G* choose_unspinning_tied(const M* caller) {
+// with a spin lock. Those go first, in three of four turns. Nobody got the lock after its owner was
+// paused, so the owner is among those that were paused last, as a rule: the last one has two turns
+// of four, the first one has the third.
+G* choose_unspinning_tied(const M* caller, bool last) {
+  G* chosen = nullptr;
   for (G* g = sched.tied_queue.front(); g != nullptr; g = g->link) {
     const M* m = g->head->locked_m;
-    if (!m->spins && m != caller) return g;
+    if (m->spins || m == caller) continue;
+    chosen = g;
+    if (!last) break;
   }
-  return nullptr;
+  return chosen;
 }
 
 }  // namespace
@@ -266,8 +272,9 @@ G* take_tied_locked() {
   const M* caller = current_m();
   const int cpu = os::current_cpu();
   G* chosen = nullptr;
-  if (sched.tied_spinning != 0 && sched.passes_left > 0 && (++sched.spinner_turns & 3) != 0) {
-    chosen = choose_unspinning_tied(caller);
+  if (sched.tied_spinning != 0 && has_unspinning_tied_locked() && sched.passes_left > 0 &&
+      (++sched.spinner_turns & 3) != 0) {
+    chosen = choose_unspinning_tied(caller, (sched.spinner_turns & 1) != 0);
   }
   if (chosen == nullptr && crowded() && sched.passes_left > 0 && (++sched.turns & 1) != 0) {
     chosen = choose_oldest_tied(caller, cpu);

@@ -130,22 +130,6 @@ void enter_slow(M* m) {
   if (!get_p(m)) enter_at_exit(m);
 }
 
-void note_lost(M* m, int64_t cpu_ns, uint32_t crowd) {
-  m->lost_cpu_ns.store(cpu_ns, relaxed);
-  uint32_t none = no_crowd;
-  if (!m->lost_in.compare_exchange_strong(none, crowd, acq_rel)) return;
-  join_crowd(crowd);
-  sched.lost_ms.fetch_add(1, relaxed);
-}
-
-void forget_lost(M* m) {
-  if (m->lost_in.load(relaxed) == no_crowd) return;
-  const uint32_t crowd = m->lost_in.exchange(no_crowd, acq_rel);
-  if (crowd == no_crowd) return;
-  leave_crowd(crowd);
-  sched.lost_ms.fetch_sub(1, relaxed);
-}
-
 PWord begin_take(P* p, PWord judged) {
   if (judged.state() != PWordState::running) return PWord();
   M* owner = sched.m_table[judged.owner()].load(acquire);
@@ -168,12 +152,19 @@ bool finish_take(P* p, PWord w, bool fenced) {
   return false;
 }
 
+bool fence_others() {
+  if (!sched.has_membarrier.load(relaxed)) return false;
+  const bool fenced = os::membarrier();
+  if (!fenced) sched.has_membarrier.store(false, relaxed);
+  return fenced;
+}
+
 bool take_p(P* p, PWord judged) {
-  if (!sched.has_membarrier) return false;
+  if (!sched.has_membarrier.load(relaxed)) return false;
   LockGuard guard(sched.taking);
   const PWord w = begin_take(p, judged);
   if (w == PWord()) return false;
-  return finish_take(p, w, os::membarrier());
+  return finish_take(p, w, fence_others());
 }
 
 bool retake(P* p) {

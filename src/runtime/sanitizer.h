@@ -25,7 +25,9 @@
 #include <sanitizer/lsan_interface.h>
 #endif
 #ifdef GOFER_TSAN
+#include <pthread.h>
 #include <sanitizer/tsan_interface.h>
+#include <unistd.h>
 #endif
 
 namespace gofer::internal {
@@ -119,6 +121,13 @@ inline void sanitizer_remove_root(const void*, size_t) {}
 template <class F>
 inline void sanitizer_allow_leak(F f) {
   f();
+}
+/// TSan delays a signal handler until its thread calls libc. No cancellation point.
+inline void sanitizer_let_signals_in() {
+  int before;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+  usleep(0);
+  pthread_setcancelstate(before, nullptr);
 }
 
 #else

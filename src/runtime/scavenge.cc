@@ -17,7 +17,6 @@
 // A goroutine that is paused by a signal is not `waiting`: its stack is never touched. Without
 // membarrier, parked goroutines are not trimmed.
 #include "runtime/scavenge.h"
-#include "os/membarrier.h"
 #include "os/memory.h"
 #include "os/thread.h"
 #include "runtime/sched.h"
@@ -72,7 +71,7 @@ bool trim_batch() {
     g->trimming.store(true, relaxed);
     marked[n++] = g;
   }
-  const bool ordered = n != 0 && os::membarrier();
+  const bool ordered = n != 0 && fence_others();
   for (int i = 0; i < n; ++i) {
     if (ordered) trim(marked[i]);
     marked[i]->trimming.store(false, release);
@@ -82,7 +81,7 @@ bool trim_batch() {
 
 // False: there are more.
 bool trim_parked() {
-  if (sched.has_membarrier) {
+  if (sched.has_membarrier.load(relaxed)) {
     const int64_t end = os::now_ns() + pass_slice_ns;
     while (trim_batch()) {
       if (os::now_ns() >= end) return false;

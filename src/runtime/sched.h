@@ -13,14 +13,16 @@
 //   timer.cc          timers, a heap per P
 //   netpoll.cc        descriptors that goroutines wait for
 //   retake.cc         taking a P from an M outside of the runtime, and that M's way back
+//   lost.cc           Ms that have lost their P without noticing
 //   sysmon.cc         the thread that watches: blocked threads, time slices, late timers
 //   scavenge.cc       memory of stacks that once went deep
 //   preempt.cc        pausing the thread of a goroutine that does not come by itself
 //   blocking.cc       calls that say that they block
 //   stop_world.cc     stop the world, gomaxprocs
 //   deadlock.cc       nobody can ever run again
-//   waiter.cc         goroutines and ordinary threads in one wait queue
+//   waiter.cc         goroutines and foreign threads in one wait queue
 //   panic.cc          reports that end the process
+//   overflow.cc       stack overflow: faults, checks of stacks without guards, the report
 //   verify.cc         a check of everything while the world stands still
 //
 // "inside" in a comment: the caller has entered the runtime (enter()), or is on g0.
@@ -32,6 +34,7 @@
 #include <cstdint>
 
 #include "os/thread.h"
+#include "os/thread_state.h"
 #include "runtime/atomic.h"
 #include "runtime/current.h"
 #include "runtime/debug_env.h"
@@ -135,9 +138,10 @@ struct Sched {
   int passes_left = 0;          // how often the first that is tied may be passed over
   atomic<uint32_t> urgent_size{0};
   atomic<uint32_t> untried_size{0};
-  atomic<bool> spinner_waits{false};  // tied, and one that does not spin
-  atomic<uint32_t> queue_size{0};     // of all four
-  GQueue stack_waiters;               // goroutines that could not get a stack for their first run
+  atomic<bool> spinner_waits{false};  // a spinning and another goroutine wait tied
+  atomic<bool> most_tied_spin{false};
+  atomic<uint32_t> queue_size{0};  // of all four
+  GQueue stack_waiters;            // goroutines that could not get a stack for their first run
   atomic<uint32_t> stack_waiter_count{0};
   P* idle_ps = nullptr;
   M* idle_ms = nullptr;
@@ -170,16 +174,16 @@ struct Sched {
   atomic<int> exit_tid{0};                   // the thread that runs the exit handlers, if one does
   atomic<bool> forked{false};                // this is the child of a fork
   atomic<bool> started{false};
-  bool gm = false;  // GOFER_DEBUG=model=gm: no local queues
-  bool has_membarrier = false;
-  bool has_proc = true;               // /proc tells whether a thread sleeps
-  bool has_signal = false;            // threads may be paused by a signal
-  atomic<uint32_t> sysmon_sleeps{0};  // SysmonSleep
-  atomic<uint64_t> paused{0};         // times that a goroutine was paused
-  atomic<uint64_t> retaken{0};        // times that a blocked thread lost its P
-  atomic<uint64_t> released{0};       // times that a paused one went on without a P
-  atomic<int32_t> procs{0};           // GOMAXPROCS
-  atomic<bool> has_poller{false};     // the netpoller is in use
+  bool gm = false;                     // GOFER_DEBUG=model=gm: no local queues
+  atomic<bool> has_membarrier{false};  // see fence_others
+  bool has_proc = true;                // /proc tells whether a thread sleeps
+  atomic<bool> has_signal{false};      // threads may be paused by a signal; see signal_m
+  atomic<uint32_t> sysmon_sleeps{0};   // SysmonSleep
+  atomic<uint64_t> paused{0};          // times that a goroutine was paused
+  atomic<uint64_t> retaken{0};         // times that a blocked thread lost its P
+  atomic<uint64_t> released{0};        // times that a paused one went on without a P
+  atomic<int32_t> procs{0};            // GOMAXPROCS
+  atomic<bool> has_poller{false};      // the netpoller is in use
 
   alignas(64) atomic<uint64_t> last_id{0};
   atomic<int64_t> live{0};  // as P::live, by callers without a P
@@ -187,7 +191,7 @@ struct Sched {
   atomic<bool> main_called_goexit{false};
   atomic<int32_t> poll_waiters{0};    // goroutines and threads that wait for a descriptor
   atomic<uint64_t> polls{0};          // visits to the netpoller; a hint
-  atomic<int32_t> parked_threads{0};  // ordinary threads parked without a time limit
+  atomic<int32_t> parked_threads{0};  // foreign threads parked without a time limit
   int64_t idle_ns = 0;                // an idle M's lifetime
   int64_t scavenge_ns = 0;            // between two passes of the scavenger
 
@@ -213,6 +217,10 @@ inline void ensure_started() {
   if (!sched.started.load(acquire)) [[unlikely]]
     start_runtime();
 }
+
+// --- sanitizer_mismatch.cc
+/// Says so if the program is built with a sanitizer and the runtime is not.
+void warn_of_sanitizer();
 
 // --- exit.cc
 /// If the calling thread is the main thread or an M, and calls exit(), the runtime hears of it
@@ -393,6 +401,9 @@ bool should_watch_locked();
 P* take_idle_p_with_work_locked();
 
 // --- retake.cc
+/// Every other thread has passed a full barrier. False: it has not, because the kernel refuses; the
+/// first refusal ends the use of membarrier, and Ms are asked for their Ps by signals instead.
+bool fence_others();
 /// The first half of taking p from the M that holds it by exactly the word that the caller has
 /// judged: the owner may have been another one a moment later. PWord() when there is nothing to
 /// take. A membarrier has to follow before the second half; that is true if p is the caller's.
@@ -402,10 +413,6 @@ bool finish_take(P* p, PWord word, bool fenced);
 bool take_p(P* p, PWord judged);
 /// take_p from the present holder, and another M gets it.
 bool retake(P* p);
-/// m is about to lose its P without noticing, or has, and sleeps in a crowd (thread_gate.h): sysmon
-/// pauses it if it computes on. Its processor time then, or -1.
-void note_lost(M* m, int64_t cpu_ns, uint32_t crowd);
-void forget_lost(M* m);
 /// The P belongs to m by its word, whatever takers do meanwhile. Inside.
 bool keep_p(M* m);
 /// The goroutine of m waits for a P in the global queue, tied to its thread; front: before all that
@@ -419,8 +426,18 @@ bool get_p(M* m);
 /// A P for m, which has lost its own; false if none is idle. Needs the lock.
 bool take_any_p_locked(M* m);
 
+// --- lost.cc
+/// m is about to lose its P without noticing, or has, and sleeps in a crowd (thread_gate.h): sysmon
+/// pauses it if it computes on. Its processor time then, or -1.
+void note_lost(M* m, int64_t cpu_ns, uint32_t crowd);
+void forget_lost(M* m);
+/// Pauses those of them that compute on. For sysmon, once a round.
+void pause_lost();
+/// What the kernel tells about the thread of m.
+os::ThreadState look_at_thread(const M* m);
+
 // --- stop_world.cc: called outside of the runtime; the caller is inside afterwards
-/// Returns the caller's M, nullptr in an ordinary thread.
+/// Returns the caller's M, nullptr in a foreign thread.
 M* stop_the_world();
 void start_the_world(M* m);
 /// World stopped, lock held. Returns how many there are then: fewer than n without memory.

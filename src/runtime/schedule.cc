@@ -7,18 +7,19 @@
 namespace gofer::internal {
 namespace {
 
-// A stack is missing although its address space was reserved: the guard could not be made, or
-// other Ps hold the free ones. Those of idle Ps are fetched; else some goroutine has to end first.
+// A stack is missing although its address space was reserved: the kernel refuses one more mapping,
+// and other Ps hold the free ones. Those of idle Ps are fetched; else some goroutine has to end
+// first.
 void wait_for_stack(M* m, G* g) {
   const int cached = collect_idle_stacks();
-  if (cached == 0 && m->p->stacks.count == 0 && !any_stack_in_use(0)) {
+  if (cached == 0 && m->p->stacks.count == 0 && !any_stack_outside_caches(0)) {
     fatal_error("no stack to be had for goroutine %lu, and none in use", g->id);
   }
   static constinit atomic<bool> said{false};
   if (!said.exchange(true, relaxed)) {
     warn(
-        "no guarded stack to be had for goroutine %lu: it waits for one to become free "
-        "(vm.max_map_count too small for mprotect guards?)",
+        "no stack to be had for goroutine %lu: it waits for one to become free "
+        "(the program has as many mappings as vm.max_map_count allows?)",
         g->id);
   }
   {
@@ -26,8 +27,9 @@ void wait_for_stack(M* m, G* g) {
     sched.stack_waiters.push_back(g);
     sched.stack_waiter_count.fetch_add(1, seq_cst);
   }
-  // A stack may have become free before we were on the list.
-  if (cached != 0 || refill_stacks(m->p->stacks)) serve_stack_waiter(m->p);
+  // A stack may have become free, or a P idle with some, before g was on the list.
+  const int late = collect_idle_stacks();
+  if (cached + late != 0 || refill_stacks(m->p->stacks)) serve_stack_waiter(m->p);
 }
 
 // The goroutine to run now, of which m has the P; nullptr: the thread is to end.

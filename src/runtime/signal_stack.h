@@ -7,12 +7,17 @@
 
 namespace gofer::internal {
 
+/// The least size that the kernel takes, at which a handler has hardly any room.
+size_t least_signal_stack();
+
 /// Installed while it lives. The one found before (a sanitizer's, say) is put back at the end.
 class SignalStack {
  public:
   SignalStack();
   ~SignalStack();
   SignalStack(const SignalStack&) = delete;
+  const void* memory() const { return memory_; }
+  size_t size() const { return memory_ == nullptr ? 0 : size_; }
   SignalStack& operator=(const SignalStack&) = delete;
 
  private:

@@ -7,6 +7,7 @@
 
 #include "runtime/queues.h"
 #include "runtime/spawn.h"
+#include "sync/local.h"
 
 namespace gofer::detail {
 
@@ -135,6 +136,21 @@ void start_goroutine(void* closure, void (*entry)(void*)) noexcept {
   g->parent_id = m->curg->id;
   make_runnable(m->p, g);
   leave(m);
+}
+
+// The guard also runs when goexit() unwinds the goroutine.
+void enter_member(void* place) {
+  struct Leave {
+    G* g;
+    wait_group* group;
+    ~Leave() {
+      if (g->head->locals != nullptr) destroy_locals(g->head->locals);
+      group->done();
+    }
+  };
+  const auto* head = static_cast<member_head*>(place);
+  const Leave leave{g_of_closure(place), head->group};
+  head->body(static_cast<char*>(place) + sizeof(member_head));
 }
 
 void run_main(void (*entry)(void*), void* arg) {

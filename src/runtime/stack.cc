@@ -1,12 +1,10 @@
 #include "runtime/stack.h"
 
-#include <atomic>
-#include <new>
-
 #include "arch/context.h"
 #include "os/memory.h"
 #include "runtime/lock.h"
 #include "runtime/sanitizer.h"
+#include "runtime/stack_space.h"
 
 namespace gofer::internal {
 
@@ -19,20 +17,14 @@ constexpr size_t leak_root = 64 * 1024;   // at the top of a stack
 constexpr size_t untrimmed_stacks = 256;  // that keep all their pages
 constexpr size_t warm_stacks = 4096;      // that keep their tops
 
-// Address space not yet carved into stacks. The note lies at the range's own end: in the top page
-// of its last stack, which is carved last.
-struct Range {
-  Range* next;
-  char* begin;
-};
-
 // A free stack in the pool, with what is known of it in the low bits of its address.
 struct Entry {
-  static constexpr uintptr_t unguarded = 1;  // the guard could not be made yet
-  static constexpr uintptr_t untrimmed = 2;  // may have pages anywhere
+  static constexpr uintptr_t fresh = 1;      // a place that is yet to be prepared
+  static constexpr uintptr_t spaced = 2;     // the same: it is a spaced one
+  static constexpr uintptr_t untrimmed = 4;  // may have pages anywhere
   uintptr_t bits = 0;
 
-  char* stack() const { return reinterpret_cast<char*>(bits & ~uintptr_t{3}); }
+  char* stack() const { return reinterpret_cast<char*>(bits & ~uintptr_t{7}); }
   bool is(uintptr_t flag) const { return (bits & flag) != 0; }
 };
 
@@ -51,9 +43,9 @@ struct Pool {
   size_t count = 0;
   size_t cold = 0;
   size_t carved = 0;
-  size_t reserved = 0;
+  size_t places = 0;  // reserved, for as many stacks
   size_t chunks = 0;
-  Range* ranges = nullptr;
+  StackSpace space;
   Entry* entries[max_chunks] = {};
 
   Entry& entry(size_t i) { return entries[i / chunk][i % chunk]; }
@@ -66,16 +58,8 @@ struct Pool {
 };
 
 constinit Pool pools[stack_classes];
-constinit std::atomic<GuardKind> guard_kind{GuardKind::marker};
 
 Pool& pool_of(StackClass c) { return pools[static_cast<int>(c)]; }
-
-bool install_guard(char* stack) {
-  const GuardKind kind = guard_kind.load(std::memory_order_relaxed);
-  if (kind == GuardKind::none) return true;
-  if (kind == GuardKind::marker && os::guard_by_marker(stack, stack_guard_size)) return true;
-  return os::guard_by_mprotect(stack, stack_guard_size);
-}
 
 // Gives back the pages of at most 64 stacks but for `keep` bytes at their tops.
 void discard_below_top(char* const* stacks, int n, size_t size, size_t keep) {
@@ -86,32 +70,34 @@ void discard_below_top(char* const* stacks, int n, size_t size, size_t keep) {
 
 // The functions with "locked" in their names need the pool's lock.
 
-bool reserve_locked(Pool& pool, StackClass c, size_t n) {
-  const size_t size = stack_size(c);
-  while (pool.chunks * Pool::chunk < pool.reserved + n) {
+bool make_room_locked(Pool& pool, size_t n) {
+  while (pool.chunks * Pool::chunk < pool.places + n) {
     if (pool.chunks == Pool::max_chunks) return false;
-    auto* fresh = static_cast<Entry*>(os::reserve(Pool::chunk * sizeof(Entry)));
-    if (fresh == nullptr) return false;
-    pool.entries[pool.chunks++] = fresh;
+    auto* more = static_cast<Entry*>(os::reserve(Pool::chunk * sizeof(Entry)));
+    if (more == nullptr) return false;
+    pool.entries[pool.chunks++] = more;
   }
-  char* base = static_cast<char*>(os::reserve(n * size, size));
-  if (base == nullptr) return false;
-  pool.ranges = ::new (base + n * size - sizeof(Range)) Range{pool.ranges, base};
-  pool.reserved += n;
   return true;
 }
 
-// A stack that was never used; its guard is yet to be made.
+bool reserve_locked(Pool& pool, StackClass c, size_t n) {
+  if (!make_room_locked(pool, n) || !pool.space.reserve(c, n)) return false;
+  pool.places += n;
+  return true;
+}
+
+// A stack that was never used, yet to be prepared.
 Entry carve_locked(Pool& pool, StackClass c) {
-  if (pool.ranges == nullptr && !reserve_locked(pool, c, 4) && !reserve_locked(pool, c, 1)) {
-    return {};
+  if (pool.space.wants_spaced() && make_room_locked(pool, StackSpace::spaced_batch)) {
+    pool.places += pool.space.add_spaced(c);
   }
-  Range* range = pool.ranges;
-  char* stack = range->begin;
+  StackPlace place = pool.space.carve(c);
+  if (place.stack == nullptr && (reserve_locked(pool, c, 4) || reserve_locked(pool, c, 1))) {
+    place = pool.space.carve(c);
+  }
+  if (place.stack == nullptr) return {};
   ++pool.carved;
-  range->begin = stack + stack_size(c);
-  if (range->begin == reinterpret_cast<char*>(range + 1)) pool.ranges = range->next;
-  return make_entry(stack, Entry::unguarded);
+  return make_entry(place.stack, Entry::fresh | (place.spaced ? Entry::spaced : 0));
 }
 
 Entry take_locked(Pool& pool, StackClass c) {
@@ -121,16 +107,20 @@ Entry take_locked(Pool& pool, StackClass c) {
   return e;
 }
 
-// What was taken becomes usable; nullptr when the guard cannot be made.
+// What was taken becomes usable. The kernel may refuse a map entry for a spaced stack: that one is
+// lost, and a dense one takes its place. nullptr: there is none.
 char* prepare(Pool& pool, StackClass c, Entry e) {
   if (e.bits == 0) return nullptr;
-  char* stack = e.stack();
-  if (!e.is(Entry::unguarded)) return stack;
-  if (!install_guard(stack)) {
+  if (!e.is(Entry::fresh)) return e.stack();
+  if (!prepare_place({e.stack(), e.is(Entry::spaced)}, c)) {
     LockGuard guard(pool.lock);
-    pool.push_cold(e);
-    return nullptr;
+    pool.space.give_up_spaced();
+    --pool.carved;
+    e = carve_locked(pool, c);
+    if (e.bits == 0) return nullptr;
+    prepare_place({e.stack(), false}, c);
   }
+  char* stack = e.stack();
   // What a leak checker looks at: reading all of every stack at exit would take minutes.
   const size_t size = stack_size(c);
   const size_t root = size - stack_guard_size < leak_root ? size - stack_guard_size : leak_root;
@@ -213,8 +203,6 @@ void set_default_stack_size(size_t usable) {
   if (stack_class_for(usable, c)) the_default_stack_class = c;
 }
 
-void set_guard_kind(GuardKind kind) { guard_kind.store(kind, std::memory_order_relaxed); }
-
 bool refill_stacks(StackCache& cache) {
   const StackClass c = default_stack_class();
   Pool& pool = pool_of(c);
@@ -267,10 +255,10 @@ bool reserve_stacks(size_t n) {
   return reserve_locked(pool, c, n);
 }
 
-bool any_stack_in_use(int in_caches) {
+bool any_stack_outside_caches(int in_caches) {
   Pool& pool = pool_of(default_stack_class());
   LockGuard guard(pool.lock);
-  return pool.carved > pool.count + static_cast<size_t>(in_caches);
+  return pool.carved > static_cast<size_t>(in_caches);
 }
 
 }  // namespace gofer::internal

@@ -4,11 +4,8 @@
 // large range of which only the touched pages exist. Sizes are classes, powers of two from 128 KiB
 // on, the guard included; the default class is 1 MiB.
 //
-//  - Many stacks lie in one mapping (a slab); the guard at a stack's low end is a page-table marker
-//    that splits no mapping, so a million stacks need a handful of map entries. Where the kernel
-//    has no markers (before 6.13, or under mlockall), mprotect does it, decided call by call.
-//  - The guard is 64 KiB: sixteen pages cost no more than one, and a frame must be larger than that
-//    to step over it (and code built with -fstack-clash-protection never does).
+//  - At the low end of each is its guard, 64 KiB. What lies below that, and how the guard is made,
+//    is the business of stack_space.h.
 //  - Tops are coloured: shifted by up to 960 bytes, so that the hot frames of many goroutines do
 //    not fall into the same cache sets.
 //  - A free stack goes to its P's cache, newest first, and is warm when taken again. What overflows
@@ -42,8 +39,16 @@ extern constinit StackClass the_default_stack_class;
 inline StackClass default_stack_class() { return the_default_stack_class; }
 void set_default_stack_size(size_t usable);
 
+/// How stacks are guarded: stack_space.h. Set before the first stack is made.
 enum class GuardKind : uint8_t { marker, mprotect, none };
 void set_guard_kind(GuardKind kind);
+/// How many guards may cost map entries.
+void set_guard_budget(long guards);
+/// From now on no address space is spent on distance.
+void forbid_spaced_stacks();
+/// Whether the kernel charges stacks as a whole: vm.overcommit_memory=2.
+void set_charged_early(bool charged);
+bool stacks_are_charged_early();
 
 /// Where a stack's head lies, coloured; the frames begin below it. 64-byte aligned.
 inline char* stack_top(char* stack, StackClass c) {
@@ -77,13 +82,13 @@ void put_stack(char* stack, StackClass c);
 /// Makes sure of the address space for n more stacks of the default class.
 bool reserve_stacks(size_t n);
 
-/// True while some stack of the default class is with a goroutine, given how many lie in caches.
-bool any_stack_in_use(int in_caches);
+/// True if a stack of the default class is with a goroutine or in the pool, given how many lie in
+/// caches: then one can be had, now or later.
+bool any_stack_outside_caches(int in_caches);
 
-/// The guard's range of the stack that contains the address, for the overflow report.
-inline bool in_guard(const char* stack, uintptr_t address) {
-  const auto low = reinterpret_cast<uintptr_t>(stack);
-  return address >= low && address < low + stack_guard_size;
+/// The lowest address that the frames on a stack may use.
+inline uintptr_t stack_low(const char* stack) {
+  return reinterpret_cast<uintptr_t>(stack) + stack_guard_size;
 }
 
 }  // namespace gofer::internal

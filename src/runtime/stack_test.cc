@@ -34,6 +34,7 @@ constexpr StackClass reuse_class{4};
 constexpr StackClass pages_class{6};
 constexpr StackClass cold_class{0};
 constexpr StackClass map_class{7};
+constexpr StackClass spaced_class{8};  // 32 MiB: twice that is more than the smallest space
 
 // Asks the kernel, which answers EFAULT where an access of ours would end the process.
 bool readable(const char* address) {
@@ -91,13 +92,6 @@ Mapping mapping_of(const char* address) {
 }
 
 std::string permissions(const char* address) { return mapping_of(address).permissions; }
-
-bool kernel_has_markers() {
-  void* page = os::reserve(os::page_size);
-  const bool has = os::guard_by_marker(page, os::page_size);
-  os::release(page, os::page_size);
-  return has;
-}
 
 TEST(Stack, ClassesArePowersOfTwoFrom128KiB) {
   EXPECT_EQ(stack_size(StackClass{0}), 128u * 1024);
@@ -170,7 +164,7 @@ TEST(Stack, TopsAreAlignedAndOfSixteenColours) {
 }
 
 TEST(Stack, MarkerGuardFaultsAndSplitsNoMapping) {
-  if (!kernel_has_markers()) GTEST_SKIP() << "this kernel has no guard markers";
+  if (!os::has_guard_markers()) GTEST_SKIP() << "this kernel has no guard markers";
   set_guard_kind(GuardKind::marker);
   std::vector<char*> stacks;
   std::set<uintptr_t> mappings;
@@ -192,6 +186,8 @@ TEST(Stack, MarkerGuardFaultsAndSplitsNoMapping) {
 
 TEST(Stack, MprotectGuardFaults) {
   set_guard_kind(GuardKind::mprotect);
+  set_guard_budget(10);
+  forbid_spaced_stacks();
   for (int i = 0; i < 10; ++i) {
     char* stack = take_stack(mprotect_class);
     ASSERT_NE(stack, nullptr);
@@ -202,14 +198,19 @@ TEST(Stack, MprotectGuardFaults) {
   set_guard_kind(GuardKind::marker);
 }
 
-TEST(Stack, WithoutGuardTheWholeRangeIsUsable) {
+// 128 of them share the guard of the lowest one.
+TEST(Stack, WithoutGuardsTheNeighbourIsTheNextThing) {
   set_guard_kind(GuardKind::none);
+  char* lowest = take_stack(none_class);
   char* stack = take_stack(none_class);
   set_guard_kind(GuardKind::marker);
-  ASSERT_NE(stack, nullptr);
+  ASSERT_NE(lowest, nullptr);
+  ASSERT_EQ(stack, lowest + stack_size(none_class));
+  EXPECT_TRUE(guarded(lowest));
   touch(stack, stack + stack_size(none_class));
-  EXPECT_TRUE(readable(stack));
+  EXPECT_TRUE(readable(stack - 1));
   put_stack(stack, none_class);
+  put_stack(lowest, none_class);
 }
 
 TEST(Stack, GuardSurvivesReuse) {
@@ -220,16 +221,6 @@ TEST(Stack, GuardSurvivesReuse) {
     touch(stack + stack_guard_size, stack + stack_size(reuse_class));
     put_stack(stack, reuse_class);
   }
-}
-
-TEST(Stack, GuardRangeIsTheLowest64KiB) {
-  char* stack = take_stack(reuse_class);
-  const auto low = reinterpret_cast<uintptr_t>(stack);
-  EXPECT_FALSE(in_guard(stack, low - 1));
-  EXPECT_TRUE(in_guard(stack, low));
-  EXPECT_TRUE(in_guard(stack, low + 64 * 1024 - 1));
-  EXPECT_FALSE(in_guard(stack, low + 64 * 1024));
-  put_stack(stack, reuse_class);
 }
 
 TEST(Stack, PoolIsLastInFirstOut) {
@@ -326,17 +317,16 @@ TEST(StackCache, DrainedStacksGiveTheirDeepPagesBackWhenTrimmed) {
   for (char* stack : stacks) EXPECT_EQ(resident_pages(stack, c), 4u);
 }
 
-TEST(StackCache, KnowsWhetherAStackIsWithAGoroutine) {
-  EXPECT_FALSE(any_stack_in_use(0));
+// A stack that another goroutine has just put back counts, too: nobody may think there is none.
+TEST(StackCache, KnowsWhetherAStackCanBeHadNowOrLater) {
   StackCache cache;
   ASSERT_TRUE(refill_stacks(cache));
-  EXPECT_FALSE(any_stack_in_use(cache.count));
   char* used = cache.pop();
-  EXPECT_TRUE(any_stack_in_use(cache.count));
+  EXPECT_TRUE(any_stack_outside_caches(cache.count));
   put_stack(used, default_stack_class());
-  EXPECT_FALSE(any_stack_in_use(cache.count));
+  EXPECT_TRUE(any_stack_outside_caches(cache.count));
   drain_stacks(cache, 0);
-  EXPECT_FALSE(any_stack_in_use(0));
+  EXPECT_TRUE(any_stack_outside_caches(0));
 }
 
 // Each runs in a process of its own, because it spoils the process.
@@ -362,13 +352,158 @@ TEST_F(StackDeathTest, TouchingTheGuardIsASegmentationFault) {
       testing::KilledBySignal(SIGSEGV), "");
 }
 
+// From `from` to `to` nothing can be read, as far as the pages that are looked at tell.
+bool inaccessible(const char* from, const char* to) {
+  for (const char* at = from; at < to; at += 61 * os::page_size) {
+    if (readable(at)) return false;
+  }
+  return !readable(to - 1);
+}
+
+TEST_F(StackDeathTest, TheFirstStacksAreFarFromEverything) {
+  if (sanitizers_enabled) GTEST_SKIP() << "address space is the sanitizer's";
+  EXPECT_EXIT(
+      {
+        set_guard_budget(20);
+        bool good = true;
+        for (int i = 0; i < 18; ++i) {
+          const char* stack = take_stack(map_class);
+          good = good && guarded(stack) && inaccessible(stack - 15 * (1 << 20), stack);
+        }
+        for (int i = 0; i < 2; ++i) {
+          const char* large = take_stack(spaced_class);
+          good = good && guarded(large) && inaccessible(large - stack_size(spaced_class), large);
+        }
+        // The budget is used up.
+        const char* lowest = take_stack(map_class);
+        const char* stack = take_stack(map_class);
+        good = good && stack == lowest + stack_size(map_class) && readable(stack - 1);
+        exit(good && guarded(lowest) && guarded(stack) == os::has_guard_markers() ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+TEST_F(StackDeathTest, WhereAddressSpaceIsLimitedNoneIsSpentOnDistance) {
+  if (sanitizers_enabled) GTEST_SKIP() << "address space cannot be limited";
+  EXPECT_EXIT(
+      {
+        rlimit limit{};
+        limit.rlim_cur = limit.rlim_max = size_t{64} << 30;
+        setrlimit(RLIMIT_AS, &limit);
+        set_guard_budget(20);
+        const char* lowest = take_stack(map_class);
+        const char* stack = take_stack(map_class);
+        const bool dense = stack == lowest + stack_size(map_class);
+        exit(dense && guarded(lowest) && guarded(stack) ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+// Until the kernel refuses one more.
+void use_up_all_mappings() {
+  for (;;) {
+    const long page = os::raw_syscall(SYS_mmap, 0, 2 * os::page_size, PROT_NONE,
+                                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page < 0 && page > -4096) return;
+    const long half = os::raw_syscall(SYS_mprotect, page, os::page_size, PROT_READ);
+    if (half != 0) return;
+  }
+}
+
+TEST_F(StackDeathTest, WhenTheKernelRefusesMoreMappingsThereAreStacksAllTheSame) {
+  if (sanitizers_enabled) GTEST_SKIP() << "the sanitizer needs mappings, too";
+  EXPECT_EXIT(
+      {
+        const StackClass c = default_stack_class();
+        reserve_stacks(300);
+        char* dense = take_stack(c);
+        set_guard_budget(100);
+        char* spaced = take_stack(c);
+        const bool before = inaccessible(spaced - 15 * (1 << 20), spaced);
+        use_up_all_mappings();
+        bool good = dense != nullptr && before;
+        for (int i = 0; i < 100 && good; ++i) {
+          char* stack = take_stack(c);
+          good = stack != nullptr;
+          if (good) touch(stack + stack_guard_size, stack + stack_size(c));
+        }
+        exit(good ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+// VmLck and such, in KiB.
+long status_kb(const std::string& key) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind(key, 0) == 0) return std::stol(line.substr(key.size()));
+  }
+  return -1;
+}
+
 TEST_F(StackDeathTest, UnderMlockallTheGuardIsMadeByMprotect) {
   if (sanitizers_enabled) GTEST_SKIP() << "the sanitizer's shadow cannot be locked";
   EXPECT_EXIT(
       {
         if (mlockall(MCL_FUTURE | MCL_ONFAULT) != 0) exit(0);  // not allowed here
+        set_guard_budget(100);
+        forbid_spaced_stacks();
         char* stack = take_stack(map_class);
         const bool good = stack != nullptr && guarded(stack) && permissions(stack) == "---p";
+        exit(good ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+TEST_F(StackDeathTest, UnderMlockallAStackHasNoMoreMemoryThanItHasTouched) {
+  if (sanitizers_enabled) GTEST_SKIP() << "the sanitizer's shadow cannot be locked";
+  for (const long budget : {0L, 1000L}) {
+    EXPECT_EXIT(
+        {
+          if (mlockall(MCL_FUTURE) != 0) exit(0);  // not allowed here
+          set_guard_budget(budget);
+          const long before = status_kb("VmRSS:");
+          const bool reserved = reserve_stacks(500);
+          StackCache cache;
+          bool good = reserved && refill_stacks(cache) && status_kb("VmRSS:") < before + 4096;
+          char* stack = cache.pop();
+          const StackClass c = default_stack_class();
+          touch(stack + stack_guard_size, stack + stack_size(c));
+          good = good && resident_pages(stack, c) == 240;
+          put_stack(stack, c);
+          good = good && resident_pages(stack, c) == 4;  // given back, although it was locked
+          exit(good ? 0 : 1);
+        },
+        testing::ExitedWithCode(0), "");
+  }
+}
+
+TEST_F(StackDeathTest, AddressSpaceThatIsNotUsedIsNoData) {
+  EXPECT_EXIT(
+      {
+        const long before = status_kb("VmData:");
+        const bool reserved =
+            reserve_stacks(10'000) && take_stack(default_stack_class()) != nullptr;
+        const long grown = status_kb("VmData:") - before;
+        exit(reserved && grown < 200 * 1024 ? 0 : 1);  // of 10 GB
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+// vm.overcommit_memory=2: what was accepted must be there, so it is charged at once.
+TEST_F(StackDeathTest, WhereMemoryIsChargedEarlyStacksAreUsableAsSoonAsTheyAreReserved) {
+  if (sanitizers_enabled) GTEST_SKIP() << "the sanitizer needs memory, too";
+  EXPECT_EXIT(
+      {
+        set_charged_early(true);
+        set_guard_budget(1000);
+        const long before = status_kb("VmData:");
+        const bool reserved = reserve_stacks(300);
+        const long grown = status_kb("VmData:") - before;
+        rlimit none{};
+        setrlimit(RLIMIT_DATA, &none);  // no page more of it
+        bool good = reserved && grown > 290 * 1024 && !reserve_stacks(1);
+        for (int i = 0; i < 300 && good; ++i) good = take_stack(default_stack_class()) != nullptr;
         exit(good ? 0 : 1);
       },
       testing::ExitedWithCode(0), "");

@@ -4,6 +4,7 @@
 // not be used there, and the first entry says so.
 #include <pthread.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <new>
 #include <system_error>
@@ -12,11 +13,15 @@
 #include "os/cpu_count.h"
 #include "os/membarrier.h"
 #include "os/memory.h"
+#include "os/thread.h"
+#include "runtime/one_copy.h"
 #include "runtime/panic.h"
 #include "runtime/preempt.h"
 #include "runtime/sched.h"
 #include "runtime/schedtrace.h"
+#include "runtime/switch.h"
 #include "runtime/template_thread.h"
+#include "runtime/thread_calls.h"
 
 extern "C" {
 thread_local constinit gofer::internal::M* gofer_current_m
@@ -43,27 +48,32 @@ const char* variable(const char* name) {
 }
 
 // The next entry is made to fail: a goroutine's because it does not have its P any more, that of an
-// ordinary thread because the runtime has to be started again.
+// foreign thread because the runtime has to be started again.
 void on_fork_child() {
   sched.forked.store(true, relaxed);
   sched.started.store(false, relaxed);
   forget_report();
   if (M* m = current_m(); m != nullptr) {
+    os::name_thread(program_invocation_short_name);
     m->p_word = ~uint64_t{0};
     m->in_doubt.store(1, relaxed);
   }
 }
 
-GuardKind guard_kind(DebugEnv::Guard guard) {
-  switch (guard) {
-    case DebugEnv::Guard::madvise:
-      return GuardKind::marker;
-    case DebugEnv::Guard::mprotect:
-      return GuardKind::mprotect;
-    case DebugEnv::Guard::none:
-      return GuardKind::none;
-  }
-  return GuardKind::marker;
+GuardKind guard_kind(DebugEnv::Guard wanted) {
+  if (wanted == DebugEnv::Guard::none) return GuardKind::none;
+  const bool markers = wanted == DebugEnv::Guard::madvise && os::has_guard_markers();
+  return markers ? GuardKind::marker : GuardKind::mprotect;
+}
+
+// How stacks lie and are guarded, by what the kernel can do and allows: stack_space.h.
+void set_up_stacks(const DebugEnv& env) {
+  const GuardKind kind = guard_kind(env.guard);
+  const long mappings = os::max_mappings(env.procfs);
+  set_guard_kind(kind);
+  set_guard_budget(kind == GuardKind::none ? 0 : mappings / (kind == GuardKind::marker ? 16 : 8));
+  set_charged_early(!env.overcommit || os::memory_is_charged_early(env.procfs));
+  if (env.stack_size != 0) set_default_stack_size(env.stack_size);
 }
 
 void read_environment() {
@@ -73,11 +83,11 @@ void read_environment() {
   sched.idle_ns = env.idle_ms * 1'000'000;
   sched.scavenge_ns = env.scavenge_ms * 1'000'000;
   async_preempt_off = env.async_preempt_off;
-  sched.has_membarrier = env.membarrier && os::membarrier_register();
+  sched.has_membarrier.store(env.membarrier && os::membarrier_register(), relaxed);
   sched.has_proc = env.procfs;
+  set_zero_stacks(env.zero_stacks);
   set_schedtrace(env.schedtrace_ms, env.scheddetail);
-  set_guard_kind(guard_kind(env.guard));
-  if (env.stack_size != 0) set_default_stack_size(env.stack_size);
+  set_up_stacks(env);
   const int procs = env.gomaxprocs != 0 ? env.gomaxprocs : default_gomaxprocs();
   LockGuard guard(sched.lock);
   const int got = resize_ps(procs < max_procs ? procs : max_procs);
@@ -89,9 +99,8 @@ int start_own_threads() {
   sigset_t all;
   sigset_t was;
   sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &was);
-  sched.signal_mask = was;
-  sigdelset(&sched.signal_mask, SIGURG);
+  os::set_signal_mask(SIG_SETMASK, &all, &was);
+  set_usual_mask(was);
   static bool has_template = false;
   static bool has_sysmon = false;
   int error = has_template ? 0 : start_template_thread();
@@ -103,7 +112,7 @@ int start_own_threads() {
     has_sysmon = true;
     error = start_first_m();
   }
-  pthread_sigmask(SIG_SETMASK, &was, nullptr);
+  os::set_signal_mask(SIG_SETMASK, &was, nullptr);
   return error;
 }
 
@@ -116,9 +125,11 @@ void prepare() {
   if (sched.m_table == nullptr) throw std::bad_alloc();
   read_environment();
   if (sched.procs.load(relaxed) == 0) throw std::bad_alloc();
+  claim_process();
+  warn_of_sanitizer();
   install_terminate_report();
   install_overflow_report();
-  sched.has_signal = !async_preempt_off && !tsan_enabled && install_preemption();
+  sched.has_signal.store(!async_preempt_off && !tsan_enabled && install_preemption(), relaxed);
   install_exit_handlers();
   pthread_atfork(nullptr, nullptr, on_fork_child);
   prepared = true;

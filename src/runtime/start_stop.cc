@@ -19,6 +19,13 @@
 #include "runtime/template_thread.h"
 #include "runtime/thread_gate.h"
 
+#ifdef _LIBCPP_VERSION
+namespace __cxxabiv1 {  // libc++abi has it and does not declare it
+struct __cxa_eh_globals;
+extern "C" __cxa_eh_globals* __cxa_get_globals();
+}  // namespace __cxxabiv1
+#endif
+
 namespace gofer::internal {
 namespace {
 
@@ -123,17 +130,30 @@ bool hopeless_locked() {
   return until != 0 && os::now_ns() < until;
 }
 
+// The thread was started with all signals blocked.
+void set_signal_mask() {
+  const int error = os::set_signal_mask(SIG_SETMASK, &sched.signal_mask, nullptr);
+  static constinit atomic<bool> said{false};
+  if (error == 0 || said.exchange(true, relaxed)) return;
+  warn(
+      "rt_sigprocmask fails with errno %d: new threads may take no signals, and are not preempted "
+      "then",
+      error);
+}
+
 void* m_main(void* arg) {
   M* m = static_cast<M*>(arg);
   gofer_current_m = m;
   os::name_thread("gofer-m");
   watch_for_exit();
   m->tid = os::thread_id();
-  pthread_sigmask(SIG_SETMASK, &sched.signal_mask, nullptr);
-  os::sleep_exactly();
+  set_signal_mask();
+  m->base = __builtin_frame_address(0);
   m->exceptions = reinterpret_cast<ExceptionState*>(abi::__cxa_get_globals());
   sanitizer_adopt_thread(m->g0.fiber);
   SignalStack signal_stack;
+  m->signal_stack = reinterpret_cast<uintptr_t>(signal_stack.memory());
+  m->signal_stack_size = signal_stack.size();
   // With what may wait for a lock of libc behind it: until now others may take its P.
   Birth birth;
   {
@@ -151,10 +171,10 @@ void* m_main(void* arg) {
   } else if (birth == Birth::on_idle_list ? sleep_idle(m, IdleTask()) : stop_m(m)) {
     schedule_loop(m);
   }
-  // From here on it is an ordinary thread that runs its thread_local destructors.
+  // From here on it is a foreign thread that runs its thread_local destructors.
   sigset_t all;
   sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, nullptr);
+  os::set_signal_mask(SIG_SETMASK, &all, nullptr);
   gofer_current_m = nullptr;
   LockGuard guard(sched.lock);
   m->guard = nullptr;

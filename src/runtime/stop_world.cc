@@ -4,15 +4,16 @@
 // to stop: an M that computes or blocks outside of the runtime loses its P by the P word (p_word.h)
 // within microseconds, and only notices at its next entry, if it does not get the P back before. An
 // M inside the runtime comes to the scheduler or leaves the runtime soon; idle Ps are taken under
-// the lock. Without membarrier there is only the waiting for goroutines to call the runtime.
+// the lock. Without membarrier a signal asks the Ms outside of the runtime to give up their Ps;
+// without signals, too, there is only the waiting for goroutines to call the runtime.
 #include <gofer/go.h>
 
 #include <new>
 
 #include "os/cpu_count.h"
-#include "os/membarrier.h"
 #include "os/memory.h"
 #include "runtime/panic.h"
+#include "runtime/preempt.h"
 #include "runtime/sched.h"
 #include "runtime/thread_gate.h"
 
@@ -30,9 +31,24 @@ void lock_world() {
   while (!sched.world.try_lock()) yield();
 }
 
+// Without membarrier: the Ms outside of the runtime give up their Ps by themselves (preempt_here).
+// A signal that finds its M inside is in vain, and so the stopper sends it again and again.
+void ask_for_running_ps() {
+  const int procs = sched.procs.load(relaxed);
+  for (int i = 0; i < procs; ++i) {
+    const PWord word(sched.all_ps[i].load(relaxed)->word.load(acquire));
+    if (word.state() != PWordState::running) continue;
+    M* m = sched.m_table[word.owner()].load(acquire);
+    if (m->in_runtime.load(relaxed) == 0) signal_m(m);
+  }
+}
+
 // Takes the Ps of all Ms outside of the runtime; one membarrier serves them all.
 void take_running_ps() {
-  if (!sched.has_membarrier) return;
+  if (!sched.has_membarrier.load(relaxed)) {
+    ask_for_running_ps();
+    return;
+  }
   static constinit PWord words[max_procs] = {};  // guarded by sched.world
   const int procs = sched.procs.load(relaxed);
   bool any = false;
@@ -43,7 +59,7 @@ void take_running_ps() {
     any = any || words[i] != PWord();
   }
   if (!any) return;
-  const bool fenced = os::membarrier();
+  const bool fenced = fence_others();
   LockGuard guard(sched.lock);
   for (int i = 0; i < procs; ++i) {
     if (words[i] == PWord()) continue;

@@ -12,6 +12,8 @@
 #include <cstdlib>
 #include <new>
 
+#include "os/memory.h"
+#include "runtime/overflow.h"
 #include "sync/local.h"
 
 namespace gofer::internal {
@@ -74,6 +76,8 @@ void bury(P* p, G* g) {
   if (p->free_gs.count() >= g_free_high) drain_free_gs(p->free_gs, g_free_high - g_free_batch);
 }
 
+bool zero_stacks = false;
+
 void commit_end(M* m, G* g) {
   P* p = m->p;
   // Its frames will never return: what they poisoned is clean for the next goroutine.
@@ -93,7 +97,40 @@ void commit_end(M* m, G* g) {
   bury(p, g);
 }
 
+// With GOFER_DEBUG=zerostacks=1. On g0: nobody is on the stack any more.
+void commit_end_and_wipe(M* m, G* g) {
+  char* low = g->stack() + stack_guard_size;
+  const auto size = static_cast<size_t>(reinterpret_cast<char*>(g->head) - low);
+  sanitizer_forget_stack(low, size);
+  os::zero(low, size);
+  commit_end(m, g);
+}
+
+// Pointers, so that the switches of a program whose stacks all have guards do not even ask whether
+// to check them.
+constinit atomic<CommitFn> on_yield{commit_yield};
+constinit atomic<CommitFn> on_park{commit_park};
+constinit atomic<CommitFn> on_end{commit_end};
+
+template <CommitFn commit>
+void checked(M* m, G* g) {
+  check_stack(m, g);
+  commit(m, g);
+}
+
 }  // namespace
+
+void begin_stack_checks() {
+  on_yield.store(checked<commit_yield>, relaxed);
+  on_park.store(checked<commit_park>, relaxed);
+  on_end.store(zero_stacks ? checked<commit_end_and_wipe> : checked<commit_end>, relaxed);
+}
+
+// Before the first stack.
+void set_zero_stacks(bool zero) {
+  zero_stacks = zero;
+  on_end.store(zero ? commit_end_and_wipe : commit_end, relaxed);
+}
 
 void switch_away(M* m, CommitFn commit) {
   G* g = m->curg;
@@ -112,14 +149,14 @@ void yield_goroutine(M* m) {
     return;
   }
   if (sched.exiting.load(relaxed)) return;
-  switch_away(m, commit_yield);
+  switch_away(m, on_yield.load(relaxed));
 }
 
 void park(M* m, WaitReason reason, bool (*unlock)(G* g, void* arg), void* arg) {
   m->curg->head->wait_reason = reason;
   m->unlock = unlock;
   m->unlock_arg = arg;
-  switch_away(m, commit_park);
+  switch_away(m, on_park.load(relaxed));
 }
 
 namespace {
@@ -137,9 +174,9 @@ namespace {
     p->preempt.store(true, relaxed);
   }
   *m->exceptions = ExceptionState{};
-  m->commit = commit_end;
+  m->commit = on_end.load(relaxed);
   m->left = g;
-  if (p->budget > 0 && !p->preempt.load(relaxed)) {
+  if (!zero_stacks && p->budget > 0 && !p->preempt.load(relaxed)) {
     bool inherits;
     G* next = take_local(p, inherits);
     if (next != nullptr && next->head == nullptr) {

@@ -11,6 +11,9 @@
 
 namespace gofer::internal {
 
+/// Whether a stack is wiped when its goroutine ends. Set once, before the first one does.
+void set_zero_stacks(bool zero);
+
 inline void run_commit(M* m) {
   CommitFn commit = m->commit;
   if (commit == nullptr) return;

@@ -55,10 +55,9 @@ constexpr int64_t slowest_ns = 10 * ms;
 constexpr int64_t unpolled_ns = 4 * ms;    // between two looks while no idle M is in the netpoller
 constexpr int64_t most_grace_ns = 8 * ms;  // after it was woken for nothing
 constexpr int64_t resend_ns = 1 * ms;      // a signal may find the thread inside of the runtime
+constexpr int64_t least_turn_ns = 500 * us;  // processor time; a thread without a core had no turn
 constexpr int64_t probe_ns = 1 * ms;
 constexpr int64_t thread_start_ns = 200 * us;
-constexpr int64_t lost_budget_ns = 1 * ms;  // processor time of a thread without a P
-constexpr int lost_looks = 16;              // threads without a P looked at in one round
 constexpr int idle_rounds_before_deep_sleep = 3;
 constexpr int idle_ms_wanted = 4;
 
@@ -67,14 +66,16 @@ struct Watched {
   uint64_t word = 0;
   uint32_t tick = 0;
   uint32_t calls = 0;
-  int64_t since_ns = 0;    // the slice began
-  int64_t resumed_ns = 0;  // it runs without a break
-  int64_t cpu_ns = 0;      // of the M's thread, at...
-  int64_t cpu_at_ns = 0;   // ...this time; 0: not read yet
-  int64_t asked_ns = 0;    // the last preemption asked for
-  int64_t probed_ns = 0;   // the last one in case that it spins
-  int64_t inside_ns = 0;   // since when each look has found it inside the runtime
-  int64_t vain_ns = 0;     // processor time in a first slice that is not over yet
+  int64_t since_ns = 0;      // the slice began
+  int64_t resumed_ns = 0;    // it runs without a break
+  int64_t cpu_ns = 0;        // of the M's thread, at...
+  int64_t cpu_at_ns = 0;     // ...this time; 0: not read yet
+  int64_t first_cpu_ns = 0;  // what cpu_ns was at the first look
+  int64_t flag_cpu_ns = -1;  // what it was when a checkpoint was asked to give way; -1: none was
+  int64_t asked_ns = 0;      // the last preemption asked for
+  int64_t probed_ns = 0;     // the last one in case that it spins
+  int64_t inside_ns = 0;     // since when each look has found it inside the runtime
+  int64_t vain_ns = 0;       // processor time in a first slice that is not over yet
   bool was_paused = false;
   bool asleep = false;   // and keeps its P
   int64_t futex_ns = 0;  // since when each look has found it asleep at a futex, without progress
@@ -85,7 +86,6 @@ Watched watched[max_procs];
 uint64_t polls_seen = 0;      // visits to the netpoller until the last round...
 int64_t polled_ns = 0;        // ...and when the last one was seen
 int64_t fresh_ns[max_procs];  // when each P was last seen with a goroutine that was not tied
-uint32_t next_lost = 1;       // the M to begin with when those without a P are looked at
 
 bool queue_waits(P* p) { return p->queue.size() != 0 || p->queue.has_next(); }
 
@@ -114,10 +114,6 @@ bool still_held(int i) {
          sched.all_ps[i].load(acquire)->word.load(relaxed) == watched[i].word;
 }
 
-os::ThreadState look_at_thread(const M* m) {
-  return sched.has_proc ? os::thread_state(m->tid) : os::ThreadState();
-}
-
 // Does the thread of m, seen before as w, sleep?
 bool looks_asleep(M* m, Watched& w, int64_t now, os::ThreadState& state) {
   const int64_t cpu = os::thread_cpu_ns(m->tid);
@@ -126,6 +122,7 @@ bool looks_asleep(M* m, Watched& w, int64_t now, os::ThreadState& state) {
   const int64_t elapsed = now - w.cpu_at_ns;
   w.cpu_ns = cpu;
   w.cpu_at_ns = now;
+  if (first) w.first_cpu_ns = cpu;
   if (first || used != 0) w.futex_ns = 0;
   if (!first && used * 4 > elapsed) return false;
   state = look_at_thread(m);
@@ -148,7 +145,7 @@ void favour_owner(uint64_t futex) {
 // The thread of m sleeps with p, in a crowd (no_crowd: it has announced that, and may do there what
 // it likes).
 bool take_from_sleeping(P* p, M* m, PWord word, uint32_t crowd, const Watched& w, Pass to) {
-  if (!sched.has_membarrier) {
+  if (!sched.has_membarrier.load(relaxed)) {
     m->surrenders_in.store(crowd, relaxed);
     request_preempt(m, p, word, Preempt::surrender);
     return false;  // not yet
@@ -178,7 +175,7 @@ class Round {
     for (int i = 0; i < procs; ++i) look_at(sched.all_ps[i].load(acquire), watched[i]);
     poll_network();
     serve_urgent();
-    look_at_lost();
+    pause_lost();
   }
 
   bool took() const { return took_; }
@@ -295,8 +292,10 @@ class Round {
       if (w.was_paused) note_computed(std::exchange(w.vain_ns, 0));
     }
     if (!waits) return;
-    if (!slice_over) {
-      look_again_at(w.since_ns + slice);
+    // A thread without a core cannot pause either, and would pause at its first instruction.
+    const bool had_turn = w.cpu_ns < 0 || w.cpu_ns - w.first_cpu_ns >= least_turn_ns;
+    if (!slice_over || !had_turn) {
+      look_again_at(slice_over ? now_ + pressed_ns : w.since_ns + slice);
       if (sched.spinner_waits.load(relaxed)) probe(m, p, word, w);
     } else if (announced) {
       p->preempt.store(true, relaxed);  // when the call returns
@@ -386,17 +385,21 @@ class Round {
     }
     w.asked_ns = now_;
     asked_ = true;
-    if (m->checks.load(relaxed)) {  // it gives way at its next checkpoint, as a rule
+    if (m->checks.load(relaxed)) {
       m->checks.store(false, relaxed);
       p->preempt.store(true, relaxed);
+      w.flag_cpu_ns = os::thread_cpu_ns(m->tid);
+    }
+    // It gives way at its next checkpoint, if it has a core and one comes soon.
+    if (w.flag_cpu_ns >= 0 && os::thread_cpu_ns(m->tid) - w.flag_cpu_ns < least_turn_ns) {
       look_again_at(now_ + resend_ns);
       return;
     }
     request_preempt(m, p, word, kind);
   }
 
-  // Goroutines that spin were paused, and others that do not: one of those may have what they spin
-  // for. So if this one spins, too, it is paused at once for one of the others.
+  // Some tied goroutines spin and some do not. One that does not may hold the lock, so a running
+  // goroutine that spins is paused for it at once.
   void probe(M* m, P* p, PWord word, Watched& w) {
     const int64_t last = std::max({w.probed_ns, w.asked_ns, w.resumed_ns});
     if (now_ - last < probe_ns) {
@@ -449,33 +452,6 @@ class Round {
       preempt(p, m, word, w, Preempt::wake);
     }
     look_again_at(now_ + resend_ns / 2);
-  }
-
-  // Those that compute on without a P are paused: only GOMAXPROCS may compute. If a P is idle they
-  // get it at once, and are counted again.
-  void look_at_lost() {
-    if (sched.lost_ms.load(relaxed) == 0) return;
-    uint32_t id = next_lost;
-    for (int looked = 0; looked < lost_looks;) {
-      M* m = sched.m_table[id].load(acquire);
-      if (m != nullptr && m->lost_in.load(acquire) != no_crowd) {
-        ++looked;
-        look_at_lost(m);
-      }
-      id = m != nullptr ? id + 1 : 1;
-      if (id == next_lost) break;
-    }
-    next_lost = id;
-  }
-
-  void look_at_lost(M* m) {
-    const int64_t cpu = os::thread_cpu_ns(m->tid);
-    int64_t before = m->lost_cpu_ns.load(relaxed);
-    if (before < 0) m->lost_cpu_ns.store(before = cpu, relaxed);
-    if (cpu - before < lost_budget_ns || m->in_runtime.load(relaxed) != 0) return;
-    if (look_at_thread(m).doing == os::ThreadState::asleep) return;
-    m->lost_cpu_ns.store(cpu, relaxed);  // a new chance, if the signal comes at a bad moment
-    signal_m(m);
   }
 
   void look_again_at(int64_t when_ns) {

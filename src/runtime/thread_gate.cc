@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "os/thread.h"
 #include "runtime/panic.h"
 
@@ -10,12 +12,18 @@ namespace {
 
 constexpr int64_t ms = 1'000'000;
 constexpr int64_t s = 1'000 * ms;
-constexpr double pauses_per_s3 = 400;
+constexpr double pauses_per_s = 300;
+constexpr double most_pauses_by_s = 24;
+constexpr double locks_patience_s = 0.1;
+constexpr double pauses_per_s_beside_locks = 1'000;
+constexpr double most_pauses_by_s_beside_locks = 100;
+constexpr double pauses_per_s3 = 150;
 constexpr int64_t sleepers_per_s = 800;
 constexpr int tied_room = 80;
 constexpr int tied_room_per_p = 2;  // if that is more
 constexpr int tied_room_beside_locks = 4;
 constexpr int shared_room_beside_locks = 64;  // of tied ones and sleepers together
+constexpr int shared_room_per_p = 2;          // if that is more
 constexpr int64_t lock_memory_ns = 50 * ms;
 constexpr int64_t longest_round_ns = 4 * ms;  // more is a machine without a core for sysmon
 constexpr int64_t most_help = 64;
@@ -52,6 +60,20 @@ int64_t cores() {
   static const int64_t online = sysconf(_SC_NPROCESSORS_ONLN);
   const int64_t procs = sched.procs.load(relaxed);
   return online < procs ? online : procs;
+}
+
+int shared_room() {
+  const int by_procs = shared_room_per_p * sched.procs.load(relaxed);
+  return by_procs > shared_room_beside_locks ? by_procs : shared_room_beside_locks;
+}
+
+// What has been added to the room of tied goroutines by now.
+int64_t grown_room() {
+  const double t = static_cast<double>(vain_ns) / static_cast<double>(cores() * s);
+  const double at_first = locks ? std::clamp(pauses_per_s_beside_locks * (t - locks_patience_s),
+                                             0.0, most_pauses_by_s_beside_locks)
+                                : std::min(pauses_per_s * t, most_pauses_by_s);
+  return static_cast<int64_t>(at_first + pauses_per_s3 * t * t * t);
 }
 
 }  // namespace
@@ -94,7 +116,7 @@ void note_unpaused(bool soon) {
 void update_gate(int64_t now_ns) {
   round_length_ns = now_ns - round_ns < longest_round_ns ? now_ns - round_ns : longest_round_ns;
   round_ns = now_ns;
-  if (sched.spinner_waits.load(relaxed)) note_lock(now_ns);
+  if (sched.spinner_waits.load(relaxed) || sched.most_tied_spin.load(relaxed)) note_lock(now_ns);
   locks = now_ns - lock_ns < lock_memory_ns && lock_ns != 0;
   const int procs = sched.procs.load(relaxed);
   const int usual_room = tied_room_per_p * procs > tied_room ? tied_room_per_p * procs : tied_room;
@@ -115,13 +137,11 @@ bool only_hogs() { return help < 0; }
 void note_long_slice() { help = help > least_help + hog_weighs ? help - hog_weighs : least_help; }
 
 bool may_pause(int extra_places) {
-  const double stalled_s = static_cast<double>(vain_ns) / static_cast<double>(cores() * s);
-  const auto grown = static_cast<int64_t>(pauses_per_s3 * stalled_s * stalled_s * stalled_s);
+  const int64_t grown = grown_room();
   const int tied = sched.tied.load(relaxed);
   // A tied goroutine that gets its turn may fall asleep at the same futex: that frees no thread.
   // What is woken is done soon, and has its places.
-  if (extra_places == 0 && locks &&
-      tied + sched.lost_ms.load(relaxed) >= shared_room_beside_locks + grown)
+  if (extra_places == 0 && locks && tied + sched.lost_ms.load(relaxed) >= shared_room() + grown)
     return false;
   return tied < sched.tied_room.load(relaxed) + extra_places + grown && has_thread();
 }

@@ -13,7 +13,9 @@
 //     the P goes from the goroutine that is paused to one that waits tied.
 //   - A goroutine that is paused while it spins (arch::is_spinning) waits for another one, perhaps
 //     for one that was paused with a spin lock. So its P goes to a tied goroutine that does not
-//     spin, if there is one. While there is, sysmon looks at those that run every millisecond.
+//     spin, if there is one. While there is, sysmon looks at those that run every millisecond. If
+//     most tied goroutines spin, the owner of the lock is not among them: its thread has no core.
+//     One more goroutine that begins would spin as well, so the room is small then, too.
 //   - Threads asleep at one futex word have a room of 8; those asleep in other calls have a room
 //     of 512. While it is full, a P stays with its sleeping thread unless a goroutine waits tied
 //     for it. A P whose thread sleeps at a futex always goes to a tied goroutine first: that one
@@ -21,9 +23,12 @@
 //   - Goroutines that have begun may wait for one that has not. Such a program shows by time: each
 //     room grows while nobody leaves it. For tied goroutines the clock t counts processor time
 //     that they used in vain, that is, since a paused goroutine last ended, parked or went to
-//     sleep in a call: the room grows by 400 t^3, t in seconds. For sleepers the clock
-//     counts the time during which a P was refused and nobody of that crowd came back: their room
-//     grows by 800 a second.
+//     sleep in a call. With t in seconds, the room grows by 300 t, up to 24, so that a fresh
+//     goroutine begins soon beside a hundred that compute, and by 150 t^3, so that any number of
+//     them is passed in the end. The small room grows after 0.1 s, by 1,000 (t - 0.1) up to 100:
+//     locks change hands before (t stayed below 0.07 in storms of spin locks). For sleepers the
+//     clock counts the time during which a P was refused and nobody of that crowd came back: their
+//     room grows by 800 a second.
 //   - A goroutine that a timer or a descriptor wakes is done soon, as a rule, and the one that was
 //     paused for it goes on then. There are a few places beyond the room for that, and many for a
 //     goroutine that has parked again and again (G::is_short).
@@ -36,13 +41,15 @@
 // are paused at all. If they compute on, fresh ones come first and slices are short.
 //
 // Bounds. Goroutines of a batch end one by one, because every other turn of a rotation is the
-// oldest goroutine's. So t stays below about three times the length of a task, and for tasks of up
-// to 200 ms the room grows by less than 60. Progress. If all goroutines that have begun wait for a
-// fresh one, none leaves its room. So the room grows without end, every second turn starts a fresh
-// goroutine, and the awaited one runs after at most as many turns as there were goroutines before
-// it. Others may leave the room again and again beside them, and set its clock back: so on each P
-// a fresh goroutine begins after 100 ms times the number of Ps (200 ms at least) in any case, or
-// after a multiple of that if more are tied than have room. tests/model/gate.pml checks both.
+// oldest goroutine's. So t stays at a few times the length of a task. Batches of tasks of 50 ms and
+// less take up to 120 threads, of 100 ms 130 to 160, longer ones more.
+//
+// Progress. If all goroutines that have begun wait for a fresh one, none leaves its room. So the
+// room grows without end, every second turn starts a fresh goroutine, and the awaited one runs
+// after at most as many turns as there were goroutines before it. Others may leave the room again
+// and again beside them, and set its clock back: so on each P a fresh goroutine begins after 100 ms
+// times the number of Ps (200 ms at least) in any case, or after a multiple of that if more are
+// tied than have room. tests/model/gate.pml checks both.
 //
 // Rejected: one budget for all (it throttles plain sleepers); a clock that any progress resets
 // (with a ticker beside them, the late goroutine waits for ever); a clock of wall time for pauses

@@ -146,7 +146,7 @@ bool TimerHeap::move_all(TimerHeap& to) {
 }
 
 bool start_timer(M* m, Timer* t, int64_t when_ns, bool parks) {
-  // An ordinary thread has no P and may not even know how many there are: the first is always
+  // A foreign thread has no P and may not even know how many there are: the first is always
   // there.
   P* p = m != nullptr ? m->p : sched.all_ps[0].load(acquire);
   t->when_ns = when_ns;

@@ -84,7 +84,7 @@ class TimerHeap {
   uint32_t capacity_ = 0;
 };
 
-/// Starts t, which is not started; m as everywhere: nullptr in an ordinary thread, else inside.
+/// Starts t, which is not started; m as everywhere: nullptr in a foreign thread, else inside.
 /// False: no memory. `parks`: the calling goroutine is about to park, so that its M may well be the
 /// one that sleeps until then, and need not tell another (M::unannounced_timer_ns).
 bool start_timer(M* m, Timer* t, int64_t when_ns, bool parks = false);

@@ -97,7 +97,7 @@ void verify_scheduler() {
   Totals totals;
   for_each_g(count_g, &totals);
   sched.lock.unlock();
-  // An ordinary thread between two lines of `go` may have a record in neither: it only adds.
+  // A foreign thread between two lines of `go` may have a record in neither: it only adds.
   require(queued <= totals.runnable, "a queue holds a goroutine that is not runnable");
   require(live >= 0, "more goroutines ended than began");
   start_the_world(m);

@@ -1,11 +1,13 @@
 #include "runtime/waiter.h"
 
 #include <new>
+#include <utility>
 
 #include "os/memory.h"
 #include "os/thread.h"
 #include "runtime/panic.h"
 #include "runtime/queues.h"
+#include "runtime/sanitizer.h"
 #include "runtime/timer.h"
 
 namespace gofer::internal {
@@ -20,9 +22,10 @@ constinit FreeParkers free_parkers;
 // Gives the thread's parker to the next thread when the thread ends.
 struct ParkerOwner {
   Parker* parker = nullptr;
+  Parker own;  // for a thread that gets none, see this_threads_parker
   ~ParkerOwner() {
     note_end_of_thread();
-    if (parker == nullptr) return;
+    if (parker == nullptr || parker == &own) return;
     LockGuard guard(free_parkers.lock);
     parker->link = free_parkers.first;
     free_parkers.first = parker;
@@ -31,12 +34,13 @@ struct ParkerOwner {
 };
 thread_local ParkerOwner parker_owner;
 
-// A page of them at a time, without malloc: the caller holds the lock of a primitive.
+// A page of them at a time, without malloc: the caller holds the lock of a primitive. nullptr
+// without memory.
 Parker* take_parker() {
   LockGuard guard(free_parkers.lock);
   if (free_parkers.first == nullptr) {
     auto* page = static_cast<Parker*>(os::reserve(os::page_size));
-    if (page == nullptr) fatal_error("out of memory: a thread cannot wait");
+    if (page == nullptr) return nullptr;
     for (size_t i = 0; i < os::page_size / sizeof(Parker); ++i) {
       Parker* fresh = ::new (page + i) Parker;
       fresh->link = free_parkers.first;
@@ -51,8 +55,15 @@ Parker* take_parker() {
 }  // namespace
 
 Parker* this_threads_parker() {
-  if (parker_owner.parker == nullptr) parker_owner.parker = take_parker();
-  return parker_owner.parker;
+  ParkerOwner& owner = parker_owner;
+  if (owner.parker != nullptr) return owner.parker;
+  owner.parker = take_parker();
+  if (owner.parker != nullptr) return owner.parker;
+  // Without memory one in the thread's own will do. The waker may come to its system call when the
+  // thread, woken already, has ended: then it wakes nobody, or somebody else for nothing.
+  if (owner.own.left_behind) fatal_error("out of memory: a thread cannot wait");
+  owner.parker = &owner.own;
+  return owner.parker;
 }
 
 void leave_wait_behind() {
@@ -88,9 +99,14 @@ void park_waiter(M* m, Waiter& w, WaitReason reason, UnlockFn unlock, void* arg)
   unlock(nullptr, arg);
   if (is_exiting_thread()) {
     park_exiting_thread(parker);
-  } else {
-    parker->note.wait(-1);
+    return;
   }
+#ifdef GOFER_TSAN
+  constexpr int64_t signals_wait_ns = 10'000'000;
+  while (!parker->note.wait(signals_wait_ns)) sanitizer_let_signals_in();
+#else
+  parker->note.wait(-1);
+#endif
 }
 
 namespace {
@@ -114,8 +130,9 @@ struct TimeLimit {
 
 bool claim_for_time(Timer* t) { return claim(static_cast<Waiter*>(t->arg)); }
 
-// Behind the others: those who are due at the same time run in the order of their times. But a
-// short one does not wait behind goroutines of which some may compute.
+// The first runs next, however many wait; of those that are due at the same time the others go
+// behind, in the order of their times. But a short one does not wait behind goroutines of which
+// some may compute.
 void wake_by_time(M* m, Timer* t) {
   G* g = wake_thread_or_get(static_cast<Waiter*>(t->arg));
   if (g == nullptr) return;
@@ -123,7 +140,7 @@ void wake_by_time(M* m, Timer* t) {
     const UrgentThread urgent;
     ready(nullptr, g);
   } else {
-    ready(m, g, false);
+    ready(m, g, m != nullptr && std::exchange(m->timer_wakes_next, false));
   }
 }
 

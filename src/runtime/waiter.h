@@ -1,9 +1,10 @@
-// Waiters: how every primitive waits and wakes, for goroutines and ordinary threads alike.
+// Waiters: how every primitive waits and wakes, for goroutines and foreign threads alike.
 //
 // A waiter record lies on the waiting stack, in the queue of a primitive, under that primitive's
 // lock. Who wakes it takes it out of the queue, reads whom it stands for, and never touches it
 // after that, because the woken side may be gone with it at once. A goroutine's record and an
-// ordinary thread's Parker are never freed, so waking is always safe.
+// foreign thread's Parker are never freed, so waking is always safe (but see this_threads_parker
+// for threads that found no memory).
 //
 // A wait that more than one event can end (the cases of a select, a time limit, a context) has a
 // Contest: whoever wants to end it must claim it first, by one compare-and-swap, and the loser
@@ -25,7 +26,7 @@
 
 namespace gofer::internal {
 
-/// Where an ordinary thread sleeps. One per thread that ever waited, recycled, never freed.
+/// Where a foreign thread sleeps. One per thread that ever waited, recycled, never freed.
 struct Parker {
   Note note;
   Parker* link = nullptr;
@@ -48,7 +49,7 @@ struct Contest {
 
 struct Waiter {
   G* g = nullptr;            // a goroutine...
-  Parker* thread = nullptr;  // ...or an ordinary thread
+  Parker* thread = nullptr;  // ...or a foreign thread
   Waiter* next = nullptr;
   Waiter* prev = nullptr;
   void* elem = nullptr;        // what is handed over: where it lies, or where it shall go
@@ -131,7 +132,7 @@ inline constexpr int64_t no_deadline = std::numeric_limits<int64_t>::max();
 
 /// Waits until somebody wakes w, which stands for the caller and lies where its waker will find it,
 /// under a lock. `unlock(g, arg)` releases that lock once w can be woken; g is nullptr in a thread.
-/// Returns perhaps on another M. Inside, or with m == nullptr in an ordinary thread.
+/// Returns perhaps on another M. Inside, or with m == nullptr in a foreign thread.
 void park_waiter(M* m, Waiter& w, WaitReason reason, UnlockFn unlock, void* arg);
 
 /// The same for a wait with a contest, until a time (of os::now_ns) at most. False: the time was

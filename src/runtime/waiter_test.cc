@@ -1,4 +1,4 @@
-// Waiters in a queue of the test's own: goroutines and ordinary threads side by side, in order,
+// Waiters in a queue of the test's own: goroutines and foreign threads side by side, in order,
 // each woken once.
 #include "runtime/waiter.h"
 

@@ -104,7 +104,8 @@ void chan_retain(chan_core* c) noexcept { c->refs.fetch_add(1, relaxed); }
 void chan_release(chan_core* c) noexcept {
   // The only handle needs no locked operation: nobody can make a second one from it meanwhile.
   if (c->refs.load(acquire) != 1 && c->refs.fetch_sub(1, acq_rel) != 1) return;
-  chan_clear(c);
+  if (c->timer != nullptr) timer_chan_ends(c->timer);
+  if (c->ops->discard != nullptr) chan_clear(c);  // else there is nothing to destroy
   c->~chan_core();
   ::operator delete(c);
 }

@@ -43,6 +43,10 @@
 
 namespace gofer::detail {
 
+struct timer_state;
+/// The last handle of a timer's channel is gone, and the channel goes next.
+void timer_chan_ends(timer_state* t) noexcept;
+
 struct alignas(16) chan_core {
   internal::ShortLock lock{internal::LockRank::primitive};
   internal::atomic<bool> closed{false};
@@ -56,6 +60,7 @@ struct alignas(16) chan_core {
   internal::atomic<uint64_t> version{0};        // see above; 64 bits do not come round
   internal::atomic<void*> given_back{nullptr};  // nodes, the last given back first
   const chan_ops* ops = nullptr;
+  timer_state* timer = nullptr;  // that sends here; it goes with the channel
   internal::WaitQueue receivers;
   internal::WaitQueue senders;
 

@@ -281,9 +281,14 @@ struct context_state {
   }
 
   // The same, and it can be cancelled by itself.
-  static std::shared_ptr<context_state> derive_cancellable(const context& parent) {
+  static std::shared_ptr<context_state> derive_cancellable(const context& parent,
+                                                           const std::stop_token* token = nullptr) {
     auto state = derive(parent);
     auto node = std::make_shared<cancel_node>();
+    if (token != nullptr) {  // before the parent knows the node, and may cancel it
+      node->has_token = true;
+      node->token = *token;
+    }
     if (state->node != nullptr) node->attach(state->node);
     state->node = std::move(node);
     state->owns_node = true;
@@ -296,7 +301,7 @@ cancellable with_deadline_ns(const context& parent, std::int64_t deadline_ns) {
   const std::shared_ptr<cancel_node>& node = state->node;
   const bool earlier = deadline_ns < state->deadline_ns;
   if (earlier) state->deadline_ns = deadline_ns;
-  const auto timed_out = std::make_error_code(std::errc::timed_out);
+  const auto timed_out = make_error_code(context_errc::deadline_exceeded);
   if (earlier && deadline_ns <= now_ns()) {
     node->cancel(timed_out, nullptr);
   } else if (earlier && deadline_ns != no_deadline) {
@@ -379,7 +384,7 @@ std::stop_token context::stop_token() const {
 
 void cancel_func::operator()(std::exception_ptr cause) const {
   if (state_ == nullptr) return;
-  state_->node->cancel(std::make_error_code(std::errc::operation_canceled), std::move(cause));
+  state_->node->cancel(make_error_code(context_errc::canceled), std::move(cause));
 }
 
 cancellable with_cancel(const context& parent) {
@@ -394,19 +399,19 @@ context without_cancel(const context& parent) {
 }
 
 context with_stop_token(const context& parent, std::stop_token token) {
-  auto state = context_state::derive_cancellable(parent);
+  auto state = context_state::derive_cancellable(parent, &token);
   const std::weak_ptr<cancel_node> weak = state->node;
-  state->node->has_token = true;
-  state->node->token = token;
   state->node->on_stop.emplace(std::move(token), [weak] {
     if (auto alive = weak.lock()) {
-      alive->cancel(std::make_error_code(std::errc::operation_canceled), nullptr);
+      alive->cancel(make_error_code(context_errc::canceled), nullptr);
     }
   });
   return context_state::make(state);
 }
 
-std::function<bool()> after_func(const context& ctx, std::function<void()> f) {
+bool detail::is_done(const context& ctx) noexcept { return internal::until_done(ctx).refuses(); }
+
+std::function<bool()> detail::after_done(const context& ctx, std::function<void()> f) {
   const std::shared_ptr<cancel_node> node = node_of(context_state::of(ctx));
   const auto stopped = std::make_shared<std::atomic<bool>>(false);
   if (node == nullptr) return [stopped] { return !stopped->exchange(true); };

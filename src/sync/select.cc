@@ -45,7 +45,7 @@ struct Select {
   chan_core* locked(std::size_t i) const { return cases[entries[i].order].chan; }
 };
 
-// Plain threads share a counter; a goroutine has its P's.
+// Foreign threads share a counter; a goroutine has its P's.
 uint32_t random_number(M* m) {
   if (m != nullptr) return next_random(m->p);
   static constinit std::atomic<uint64_t> counter{0};

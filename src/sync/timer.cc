@@ -1,6 +1,19 @@
 // Sleeping, and users' timers.
 //
-// A timer's state is shared by its handle and, while it waits, by the heap. Under its lock:
+// A timer's state is shared by its user and, while it waits, by the heap: each holds one reference.
+// For a timer with a function the user is its handle. For one with a channel it is the channel,
+// which knows its timer (chan_core::timer) and is counted by all handles, those of the timer and
+// those that receive. When the last of them goes, the channel stops the timer and is freed
+// (timer_chan_ends).
+//
+// The end of the channel may meet the firing. The scheduler sends into the channel under the
+// state's lock, and only if the generation is the one that it claimed. The end stops the timer,
+// under the same lock, before it frees the channel. So a send comes before the stop, while the
+// channel is there, or finds another generation. If the state's only reference is that of the
+// channel, neither the heap nor a scheduler has it, nobody is left to start it, and there is
+// nothing to stop.
+//
+// Under the lock:
 //  - `generation` counts stops and resets. The claim, which happens under the heap's lock only,
 //    notes it; when the timer then runs, under its own lock, and finds another generation, somebody
 //    has stopped or reset it in between and it does nothing. So nothing stale gets into the channel
@@ -61,8 +74,17 @@ bool claim_timer(Timer* t) {
   return true;
 }
 
+void destroy(timer_state* t) noexcept {
+  if (t->func != nullptr) t->func->destroy(timer_place(t));
+  timer_delete_unused(t);
+}
+
+void release_ref(timer_state* t) noexcept {
+  if (t->refs.fetch_sub(1, acq_rel) == 1) destroy(t);
+}
+
 // Goroutines for what a scheduler must not do: call a timer's function, destroy it.
-void let_go(void* closure) { timer_release(*static_cast<timer_state**>(closure)); }
+void let_go(void* closure) { release_ref(*static_cast<timer_state**>(closure)); }
 
 void call_func(void* closure) {
   struct guard {
@@ -96,7 +118,7 @@ void collect_garbage() {
   timer_state* state = garbage.exchange(nullptr, acquire);
   while (state != nullptr) {
     timer_state* next = state->link;
-    timer_release(state);
+    release_ref(state);
     state = next;
   }
 }
@@ -150,6 +172,7 @@ timer_state* timer_new(const timer_func* func) {
   if (func != nullptr) return state;
   try {
     state->channel = chan_new(1, &chan_ops_of<time_point>::ops);
+    state->channel->timer = state;
   } catch (...) {
     timer_delete_unused(state);
     throw;
@@ -170,10 +193,18 @@ void timer_delete_unused(timer_state* t) noexcept {
 }
 
 void timer_release(timer_state* t) noexcept {
-  if (t->refs.fetch_sub(1, acq_rel) != 1) return;
-  if (t->channel != nullptr) chan_release(t->channel);
-  if (t->func != nullptr) t->func->destroy(timer_place(t));
-  timer_delete_unused(t);
+  if (t->channel != nullptr) {
+    chan_release(t->channel);
+  } else {
+    release_ref(t);
+  }
+}
+
+void timer_chan_ends(timer_state* t) noexcept {
+  if (t->refs.load(acquire) == 1) return destroy(t);
+  if (sched.forked.load(relaxed)) return;  // the heap that has it is the parent's
+  timer_stop(t);
+  release_ref(t);
 }
 
 bool timer_reset(timer_state* t, std::int64_t when_ns, std::int64_t period_ns) {
@@ -202,7 +233,7 @@ bool timer_reset(timer_state* t, std::int64_t when_ns, std::int64_t period_ns) {
     }
   }
   if (!started) {
-    timer_release(t);
+    t->refs.fetch_sub(1, release);  // not the last one: the caller has another
     throw std::bad_alloc();
   }
   return waited;
@@ -226,7 +257,7 @@ bool timer_stop(timer_state* t) {
       waited = true;
     }
   }
-  if (in_heap) timer_release(t);
+  if (in_heap) t->refs.fetch_sub(1, release);  // not the last one: the caller has another
   return waited;
 }
 
@@ -256,6 +287,10 @@ void sleep_until_ns(std::int64_t deadline_ns) { sleep(deadline_ns, {}); }
 
 bool sleep_until_ns(const context& ctx, std::int64_t deadline_ns) {
   return sleep(deadline_ns, until_done(ctx));
+}
+
+void throw_reset_of_no_timer() {
+  throw std::logic_error("gofer: reset of a timer or ticker that is none");
 }
 
 }  // namespace detail

@@ -55,11 +55,59 @@ case $1 in
       $(pkg-config --libs gofer)
     is_shared consumer
     LD_LIBRARY_PATH=$prefix/$GOFER_LIBDIR ./consumer ;;
+  readme)
+    python3 "$here/readme.py" extract "$GOFER_SOURCE/README.md" .
+    libs=$(pkg-config --static --libs gofer)
+    for number in 1 2 3; do
+      # shellcheck disable=SC2046,SC2086
+      "$CXX" -std=c++20 -O2 -Wall -Wextra -Werror $(pkg-config --cflags gofer) "example$number.cc" \
+        -o "example$number" ${libs/-lgofer/-l:libgofer.a}
+    done
+    ./example1 | diff - <(echo "fib(25) = 75025")
+    python3 "$here/readme.py" squares ./example2
+    python3 "$here/readme.py" serve ./example3 ;;
+  hardening)
+    # Full RELRO; stays loaded, because threads run in it; no symbols but Gofer's and those that it stands in front of;
+    # no claim to support shadow stacks.
+    library=$prefix/$GOFER_LIBDIR/libgofer.so
+    readelf -lW "$library" | grep GNU_RELRO
+    readelf -d "$library" | grep BIND_NOW
+    readelf -d "$library" | grep NODELETE
+    if nm -D --defined-only "$library" | awk '{print $3}' |
+        grep -vE '^(_ZNK?5gofer|_ZT[ISV]N5gofer|gofer_|pthread_sigmask$|sigprocmask$|sigaltstack$)'; then
+      echo "the symbols above are exported" >&2
+      exit 1
+    fi
+    if readelf -n "$library" | grep -E 'SHSTK|IBT'; then exit 1; fi ;;
+  sanitizer_mismatch)
+    # The program has a sanitizer, the installed library has none.
+    libs=$(pkg-config --static --libs gofer)
+    # shellcheck disable=SC2046,SC2086
+    "$CXX" -std=c++20 -fsanitize=address $(pkg-config --cflags gofer) "$here/mismatch.cc" -o consumer \
+      ${libs/-lgofer/-l:libgofer.a}
+    ./consumer 2>&1 | tee output
+    grep 'DGOFER_SANITIZE=address' output ;;
   add_subdirectory)
     build_with_cmake add_subdirectory -DGOFER_SOURCE="$GOFER_SOURCE" -DCMAKE_ASM_COMPILER="$ASM"
     is_static "$folder/consumer"
     build_with_cmake add_subdirectory -DBUILD_SHARED_LIBS=ON
     is_shared "$folder/consumer" ;;
+  libcxx)
+    # std::stop_token came with libc++ 18, as an experiment, and was complete with 20.
+    libcxx="-stdlib=libc++ -fexperimental-library"
+    for clang in clang++ clang++-2{2,1,0} clang++-1{9,8} ""; do
+      # shellcheck disable=SC2086
+      if command -v "$clang" && echo '#include <stop_token>
+          std::stop_token token;' | "$clang" -std=c++20 $libcxx -fsyntax-only -x c++ -; then
+        break
+      fi
+    done
+    if [ -z "$clang" ]; then
+      echo "skipped: no clang++ with a libc++ that has std::stop_token"
+      exit 0
+    fi
+    CXX=$clang build_with_cmake libcxx -DGOFER_SOURCE="$GOFER_SOURCE" -DCMAKE_ASM_COMPILER="$ASM" \
+      -DCMAKE_CXX_FLAGS="$libcxx" ;;
   preemptible.static)
     build_with_cmake preemptible -DCMAKE_PREFIX_PATH="$prefix"
     is_preemptible "$folder/consumer"

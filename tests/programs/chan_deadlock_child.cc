@@ -94,7 +94,7 @@ int select_empty_vector() {
 int receive_for_ever() {
   gofer::run([] {
     gofer::chan<int> c(0);
-    c.recv_for(std::chrono::hours::max());
+    static_cast<void>(c.recv_for(std::chrono::hours::max()));
   });
   return 0;
 }
@@ -132,7 +132,7 @@ int thread_with_time_limit() {
   gofer::chan<int> c(0);
   gofer::chan<int> never(0);
   std::thread t([c, never] {
-    never.recv_for(std::chrono::milliseconds(300));
+    static_cast<void>(never.recv_for(std::chrono::milliseconds(300)));
     gofer::select(gofer::on_recv(never), gofer::on_timeout(std::chrono::milliseconds(300)));
     c.send(1);
   });

@@ -73,15 +73,21 @@ int compute_in_waves() {
   });
 }
 
+// A step of a loop that waits: without and with the hint to the processor by which the runtime
+// knows such a loop.
+void compute_on() { asm volatile(""); }
+void relax() { asm volatile("pause"); }
+
 // The goroutine that is started last sets what all others wait for, computing. One more is started
 // behind it, because the newest goroutine runs first.
+template <void (*step)()>
 void spin_until_set(int spinners) {
   std::atomic<bool> set{false};
   std::atomic<int> passed{0};
   gofer::wait_group wg;
   for (int i = 0; i < spinners; ++i) {
     wg.go([&] {
-      while (!set.load(std::memory_order_relaxed)) asm volatile("");
+      while (!set.load(std::memory_order_relaxed)) step();
       ++passed;
     });
   }
@@ -92,25 +98,30 @@ void spin_until_set(int spinners) {
 }
 
 int late_setter() {
-  return measured([] { spin_until_set(scaled(200)); });
+  return measured([] { spin_until_set<compute_on>(scaled(200)); });
+}
+
+int late_setter_for_spinners() {
+  return measured([] { spin_until_set<relax>(scaled(200)); });
 }
 
 int late_setter_beside_ticker() {
   return measured([] {
     Ticker ticker;
-    spin_until_set(scaled(200));
+    spin_until_set<compute_on>(scaled(200));
   });
 }
 
 // Short goroutines that a foreign thread starts beside many that compute.
-int short_beside_spinners() {
+template <void (*step)()>
+int short_beside() {
   return measured([] {
     using clock = std::chrono::steady_clock;
     std::atomic<bool> stop{false};
     gofer::wait_group spinners, started;
     for (int i = 0; i < scaled(100); ++i) {
       spinners.go([&stop] {
-        while (!stop.load(std::memory_order_relaxed)) asm volatile("");
+        while (!stop.load(std::memory_order_relaxed)) step();
       });
     }
     gofer::sleep_for(200ms);
@@ -400,7 +411,9 @@ int main(int argc, char** argv) {
                        {"compute_in_waves", compute_in_waves},
                        {"late_setter", late_setter},
                        {"late_setter_beside_ticker", late_setter_beside_ticker},
-                       {"short_beside_spinners", short_beside_spinners},
+                       {"late_setter_for_spinners", late_setter_for_spinners},
+                       {"short_beside_computing", short_beside<compute_on>},
+                       {"short_beside_spinners", short_beside<relax>},
                        {"mutex_crowd", mutex_crowd},
                        {"once_crowd", once_crowd},
                        {"printf_crowd", printf_crowd},

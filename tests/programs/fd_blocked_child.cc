@@ -37,7 +37,7 @@ int beside_blocked(Block block) {
     gofer::wait_group wg;
     wg.go([&] {
       char byte;
-      for (int i = 0; i < 20; ++i) in.read({&byte, 1}), in.write_all({&byte, 1});
+      for (int i = 0; i < 20; ++i) (void)in.read({&byte, 1}), in.write_all({&byte, 1});
     });
     block([&] {
       char byte;

@@ -36,7 +36,7 @@ int waits_for_descriptor() {
   gofer::run([&] {
     for (int i = 0; i < 3; ++i) gofer::go([] { gofer::chan<int>(0).recv(); });
     std::uint64_t value;
-    e.read({&value, sizeof value});
+    (void)e.read({&value, sizeof value});
   });
   say("completed");
   return 0;
@@ -130,7 +130,7 @@ int threads_only() {
   std::thread t([&] {
     for (int i = 0; i < 100; ++i) {
       const std::uint64_t one = 1;
-      e.write({&one, sizeof one});
+      (void)e.write({&one, sizeof one});
       e.wait_writable();
     }
   });

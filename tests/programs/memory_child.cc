@@ -1,5 +1,6 @@
 // Programs that run out of address space, or of mappings.
 #include <gofer/gofer.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include <array>
@@ -7,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <new>
 
 #include "../support/wait_until.h"
@@ -132,10 +135,44 @@ int absurd_sizes() {
   return 0;
 }
 
-// With mprotect guards (the test sets that) a stack costs two mappings, of which there are 65,530:
-// those goroutines that get no stack begin when others end.
+long count_mappings() {
+  std::FILE* maps = std::fopen("/proc/self/maps", "r");
+  require(maps != nullptr, "/proc/self/maps");
+  long lines = 0;
+  for (int c; (c = std::fgetc(maps)) != EOF;) lines += c == '\n';
+  std::fclose(maps);
+  return lines;
+}
+
+// Without markers (the test sets that) a guard costs two mappings, of which there are 65,530.
 int mappings() {
-  constexpr long count = 33'000;
+  constexpr long count = 100'000;
+  std::atomic<long> started{0};
+  for (long i = 0; i < count; ++i) {
+    gofer::go([&] {
+      ++started;
+      wait_at_gate();
+    });
+  }
+  require(wait_until([&] { return started == count; }), "all are there at once");
+  std::printf("mappings=%ld\n", count_mappings());
+  return finish(count);
+}
+
+// The program itself has used up all mappings: those goroutines that get no stack begin when others
+// end. (Dense stacks that follow on usable ones need no mapping.)
+int no_mappings() {
+  constexpr long count = 400;
+  gofer::run([] {});
+  gofer::wait_group before;
+  for (int i = 0; i < 400; ++i) before.go([] {});  // records for all
+  before.wait();
+  for (char* pages = nullptr;;) {
+    void* two = mmap(nullptr, 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (two == MAP_FAILED) break;
+    pages = static_cast<char*>(two);
+    if (mprotect(pages, 4096, PROT_READ) != 0) break;
+  }
   std::atomic<long> started{0};
   for (long i = 0; i < count; ++i) {
     gofer::go([&] {
@@ -149,6 +186,47 @@ int mappings() {
   return finish(count);
 }
 
+// In KiB, but for Threads.
+long status(const char* key) {
+  std::FILE* file = std::fopen("/proc/self/status", "r");
+  require(file != nullptr, "/proc/self/status");
+  char line[256];
+  long value = -1;
+  while (std::fgets(line, sizeof line, file) != nullptr) {
+    if (std::strncmp(line, key, std::strlen(key)) == 0) value = std::atol(line + std::strlen(key));
+  }
+  std::fclose(file);
+  return value;
+}
+
+int locked() {
+  if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0) {
+    say("not allowed");
+    return 0;
+  }
+  const long before = status("VmRSS:");
+  gofer::run([] { gofer::yield(); });
+  std::printf("resident=%ld threads=%ld\n", status("VmRSS:") - before, status("Threads:") - 1);
+  return 0;
+}
+
+// Threads and the heap promise more; what is asked is the part of the stacks.
+int promised() {
+  const long before = status("VmData:");
+  gofer::run([] { gofer::yield(); });
+  const long threads = (status("Threads:") - 1) * 8 * 1024;
+  std::printf("stacks=%ld\n", status("VmData:") - before - threads);
+  return 0;
+}
+
+int data_limit() {
+  gofer::run([] {});
+  const rlim_t bytes = static_cast<rlim_t>(status("VmData:")) * 1024 + 2048 * mib;
+  const rlimit limit{bytes, bytes};
+  require(setrlimit(RLIMIT_DATA, &limit) == 0, "setrlimit");
+  return finish(start_all([] { gofer::go(wait_at_gate); }));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -159,5 +237,9 @@ int main(int argc, char** argv) {
                        {"sized", sized},
                        {"large_closures", large_closures},
                        {"absurd_sizes", absurd_sizes},
-                       {"mappings", mappings}});
+                       {"mappings", mappings},
+                       {"no_mappings", no_mappings},
+                       {"locked", locked},
+                       {"promised", promised},
+                       {"data_limit", data_limit}});
 }

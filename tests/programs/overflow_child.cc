@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -50,6 +51,60 @@ constexpr std::size_t without_end = std::size_t{1} << 40;
   return large_frames(n + 1) + frame[0];
 }
 
+// A frame as a library that was built without -fstack-clash-protection has it: in one step, and the
+// first thing that it touches is its lowest byte.
+extern "C" void gofer_test_unprobed_frame(std::size_t bytes);
+asm(R"(
+  .text
+  .p2align 4
+  .type gofer_test_unprobed_frame, @function
+gofer_test_unprobed_frame:
+  .cfi_startproc
+  pushq %rbp
+  .cfi_def_cfa_offset 16
+  .cfi_offset %rbp, -16
+  movq %rsp, %rbp
+  .cfi_def_cfa_register %rbp
+  subq %rdi, %rsp
+  movb $1, (%rsp)
+  leave
+  .cfi_def_cfa %rsp, 8
+  ret
+  .cfi_endproc
+  .size gofer_test_unprobed_frame, . - gofer_test_unprobed_frame
+)");
+
+// call(arg), with as many bytes between the two frames that nobody touches.
+extern "C" void gofer_test_call_below(void (*call)(void*), void* arg, std::size_t bytes);
+asm(R"(
+  .text
+  .p2align 4
+  .type gofer_test_call_below, @function
+gofer_test_call_below:
+  .cfi_startproc
+  pushq %rbp
+  .cfi_def_cfa_offset 16
+  .cfi_offset %rbp, -16
+  movq %rsp, %rbp
+  .cfi_def_cfa_register %rbp
+  subq %rdx, %rsp
+  andq $-16, %rsp
+  movq %rdi, %rax
+  movq %rsi, %rdi
+  call *%rax
+  leave
+  .cfi_def_cfa %rsp, 8
+  ret
+  .cfi_endproc
+  .size gofer_test_call_below, . - gofer_test_call_below
+)");
+
+// Calls f that far below, and writes nothing in between.
+template <class F>
+[[gnu::noinline]] void call_below(std::size_t bytes, F f) {
+  gofer_test_call_below([](void* arg) { (*static_cast<F*>(arg))(); }, &f, bytes);
+}
+
 void say_id() {
   std::printf("id=%lu\n", static_cast<unsigned long>(gofer::this_goroutine::id()));
   std::fflush(stdout);
@@ -88,6 +143,71 @@ int locked() {
 int large() {
   gofer::go([] { large_frames(0); });
   wait_for_the_end();
+}
+
+// The stacks around are in use: what is not caught would be lost in one of them.
+int unprobed() {
+  const std::size_t bytes = std::strtoul(scenario_argument, nullptr, 10);
+  gofer::wait_group gate, parked;
+  gate.add(1);
+  constexpr int count = 100;
+  parked.add(count);
+  for (int i = 0; i < count; ++i) {
+    gofer::go([&] {
+      parked.done();
+      gate.wait();
+      say_id();
+      gofer_test_unprobed_frame(bytes);
+      say("went on");
+      std::_Exit(0);
+    });
+  }
+  parked.wait();
+  gate.done();
+  wait_for_the_end();
+}
+
+// With guard=none (the test sets that): on a stack that is not the lowest one, whose guard a
+// hundred neighbours share.
+template <class F>
+int on_a_higher_stack(F f) {
+  gofer::run([&] {
+    gofer::wait_group group, gate;
+    gate.add(1);
+    for (int i = 0; i < 20; ++i) group.go([&] { gate.wait(); });
+    gofer::yield();
+    gofer::wait_group last;
+    last.go([&] {
+      say_id();
+      f();
+    });
+    last.wait();
+    gate.done();
+    group.wait();
+  });
+  say("went on");
+  return 0;
+}
+
+int below_and_back() {
+  return on_a_higher_stack([] {
+    use_stack(1000 * 1024);
+    gofer::sleep_for(std::chrono::milliseconds(1));
+  });
+}
+
+// Nothing is written but the lowest frame, which is the switch's.
+int left_from_below() {
+  return on_a_higher_stack(
+      [] { call_below(1000 * 1024, [] { gofer::sleep_for(std::chrono::milliseconds(1)); }); });
+}
+
+int below_at_the_end() {
+  return on_a_higher_stack([] { use_stack(1000 * 1024); });
+}
+
+int recursion_through_neighbours() {
+  return on_a_higher_stack([] { use_stack(without_end); });
 }
 
 // Not the first goroutine on that stack, and after parking: the one to blame is the current one.
@@ -353,6 +473,11 @@ int main(int argc, char** argv) {
                        {"main_goroutine", main_goroutine},
                        {"locked", locked},
                        {"large", large},
+                       {"unprobed", unprobed},
+                       {"below_and_back", below_and_back},
+                       {"left_from_below", left_from_below},
+                       {"below_at_the_end", below_at_the_end},
+                       {"recursion_through_neighbours", recursion_through_neighbours},
                        {"after_others", after_others},
                        {"all_at_once", all_at_once},
                        {"in_malloc", in_malloc},

@@ -243,18 +243,18 @@ int waits_with_context() {
   m.lock();
   rw.lock();
   permits.acquire();
-  std::thread([] { m.lock(c.ctx); }).detach();
+  std::thread([] { static_cast<void>(m.lock(c.ctx)); }).detach();
   std::thread([] { rw.lock(); }).detach();
   return deadlock([] {
-    gofer::go([] { m.lock(c.ctx); });
-    gofer::go([] { rw.lock_shared(c.ctx); });
-    gofer::go([] { rw.lock(c.ctx); });
+    gofer::go([] { static_cast<void>(m.lock(c.ctx)); });
+    gofer::go([] { static_cast<void>(rw.lock_shared(c.ctx)); });
+    gofer::go([] { static_cast<void>(rw.lock(c.ctx)); });
     gofer::go([] {
       gofer::mutex own;
       std::unique_lock lock(own);
-      ready.wait(c.ctx, lock);
+      static_cast<void>(ready.wait(c.ctx, lock));
     });
-    permits.acquire(c.ctx);
+    static_cast<void>(permits.acquire(c.ctx));
   });
 }
 

@@ -18,6 +18,8 @@
 
 namespace gofer {
 
+class wait_group;
+
 /// What `go` may be told about a goroutine.
 struct go_options {
   /// Shown in reports and by this_goroutine::name(). Copied.
@@ -57,9 +59,19 @@ struct bound<F> {
   void operator()() { std::invoke(std::move(f)); }
 };
 
+/// Before the closure of a goroutine of a wait_group.
+struct alignas(closure_align) member_head {
+  wait_group* group;
+  void (*body)(void*);  // runs and destroys the closure
+};
+/// The entry of such a goroutine. It calls done() when the body has returned, from the library's
+/// own code: whoever waits may then unload the code of the body.
+GOFER_API void enter_member(void* place);
+
 template <class Closure>
-inline constexpr bool fits_record = sizeof(Closure) <= closure_size &&
-                                    alignof(Closure) <= closure_align;
+constexpr bool fits_record(std::size_t room) {
+  return sizeof(Closure) <= room && alignof(Closure) <= closure_align;
+}
 
 // The guards also run when goexit() unwinds the goroutine.
 template <class Closure>
@@ -86,18 +98,22 @@ struct record_guard {
 };
 
 // Inlined always, so that the return address of start_goroutine lies in the function that the
-// user wrote: it is the "created by" of reports.
-template <class F, class... Args>
-[[gnu::always_inline]] inline void spawn(const go_options* options, F&& f, Args&&... args) {
+// user wrote: it is the "created by" of reports. With a group, the goroutine is one of its members.
+template <bool Member, class F, class... Args>
+[[gnu::always_inline]] inline void spawn_as(const go_options* options, wait_group* group, F&& f,
+                                            Args&&... args) {
   using closure = bound<std::decay_t<F>, std::decay_t<Args>...>;
+  constexpr std::size_t head_size = Member ? sizeof(member_head) : 0;
   record_guard record{new_goroutine(options)};
-  if constexpr (fits_record<closure>) {
+  void* const place = static_cast<std::byte*>(record.place) + head_size;
+  void (*entry)(void*);
+  if constexpr (fits_record<closure>(closure_size - head_size)) {
     if constexpr (sizeof...(Args) == 0) {
-      ::new (record.place) closure{std::forward<F>(f)};
+      ::new (place) closure{std::forward<F>(f)};
     } else {
-      ::new (record.place) closure{std::forward<F>(f), {std::forward<Args>(args)...}};
+      ::new (place) closure{std::forward<F>(f), {std::forward<Args>(args)...}};
     }
-    start_goroutine(record.release(), &enter_small<closure>);
+    entry = &enter_small<closure>;
   } else {
     closure* heap;
     if constexpr (sizeof...(Args) == 0) {
@@ -105,9 +121,25 @@ template <class F, class... Args>
     } else {
       heap = new closure{std::forward<F>(f), {std::forward<Args>(args)...}};
     }
-    ::new (record.place)(closure*)(heap);
-    start_goroutine(record.release(), &enter_large<closure>);
+    ::new (place)(closure*)(heap);
+    entry = &enter_large<closure>;
   }
+  if constexpr (Member) {
+    ::new (record.place) member_head{group, entry};
+    entry = &enter_member;
+  }
+  start_goroutine(record.release(), entry);
+}
+
+template <class F, class... Args>
+[[gnu::always_inline]] inline void spawn(const go_options* options, F&& f, Args&&... args) {
+  spawn_as<false>(options, nullptr, std::forward<F>(f), std::forward<Args>(args)...);
+}
+
+template <class F, class... Args>
+[[gnu::always_inline]] inline void spawn_member(const go_options* options, wait_group* group, F&& f,
+                                                Args&&... args) {
+  spawn_as<true>(options, group, std::forward<F>(f), std::forward<Args>(args)...);
 }
 
 }  // namespace detail

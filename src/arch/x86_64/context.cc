@@ -86,6 +86,11 @@ Context saved_context(void* sp) {
           .r15 = frame.r15};
 }
 
+uintptr_t interrupted_sp(const void* signal_context) {
+  const auto* context = static_cast<const ucontext_t*>(signal_context);
+  return static_cast<uintptr_t>(context->uc_mcontext.gregs[REG_RSP]);
+}
+
 void restart_interrupted_call(void* signal_context) {
   auto* registers = static_cast<ucontext_t*>(signal_context)->uc_mcontext.gregs;
   if (registers[REG_RAX] != -EINTR) return;
@@ -122,12 +127,12 @@ bool is_spinning(const void* signal_context) {
   return false;
 }
 
+namespace {
+
 // A request of valgrind's: a sequence of instructions that does nothing to a processor, with the
-// address of the arguments in rax. The same as VALGRIND_STACK_REGISTER in its header.
-void register_stack(void* low, void* high) {
-  constexpr uint64_t stack_register = 0x1501;
-  const volatile uint64_t request[6] = {
-      stack_register, reinterpret_cast<uint64_t>(low), reinterpret_cast<uint64_t>(high), 0, 0, 0};
+// address of the arguments in rax, as in its header.
+void tell_valgrind(uint64_t code, const void* a, uint64_t b) {
+  const volatile uint64_t request[6] = {code, reinterpret_cast<uint64_t>(a), b, 0, 0, 0};
   uint64_t result = 0;
   asm volatile(
       "rolq $3, %%rdi; rolq $13, %%rdi; rolq $61, %%rdi; rolq $51, %%rdi\n\t"
@@ -136,5 +141,22 @@ void register_stack(void* low, void* high) {
       : "a"(request)
       : "cc", "memory");
 }
+
+constexpr uint64_t stack_register = 0x1501;
+constexpr uint64_t memcheck = uint64_t{'M'} << 24 | uint64_t{'C'} << 16;
+constexpr uint64_t make_no_access = memcheck + 0;
+constexpr uint64_t make_defined = memcheck + 2;
+
+}  // namespace
+
+// The first frame of a goroutine is written from another stack; below it, valgrind follows the
+// stack pointer.
+void register_stack(void* low, void* high) {
+  constexpr uint64_t top = 4096;
+  tell_valgrind(stack_register, low, reinterpret_cast<uint64_t>(high));
+  tell_valgrind(make_defined, static_cast<char*>(high) - top, top);
+}
+
+void hide_unused_stacks(void* low, size_t size) { tell_valgrind(make_no_access, low, size); }
 
 }  // namespace gofer::internal::arch

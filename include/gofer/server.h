@@ -1,0 +1,127 @@
+// net::serve: a goroutine for each connection, and a server that lives and ends well.
+//
+//   const auto [ctx, stop] = gofer::notify_context(gofer::background(), {SIGINT, SIGTERM});
+//   gofer::net::serve(ctx, gofer::net::listen("127.0.0.1:8080"), [](gofer::net::conn c) {
+//     char bytes[4096];
+//     while (std::size_t n = c.read(bytes)) c.write_all({bytes, n});
+//   });
+//
+// A handler is called with the connection, and with a context if it takes one. Its end, also by an
+// exception or goexit(), closes its connection and ends nothing else; what it throws is reported.
+// While the process is short of descriptors or memory, connections wait in the backlog; the server
+// reports that and tries again, after pauses that grow.
+//
+// Shutting down has two steps. At first the server accepts nothing more and lets the handlers
+// finish. A handler that only waits for the next request learns of that by net::serving(ctx):
+//
+//   [](gofer::net::conn c, const gofer::context& ctx) {
+//     const gofer::context serving = gofer::net::serving(ctx);
+//     for (;;) {
+//       c.wait_readable(serving);             // only the wait between requests is cut short
+//       if (!read_request(ctx, c)) return;    // what has begun is read to its end
+//       answer(ctx, c);
+//     }
+//   }
+//
+// A request of which the handler has seen nothing when the shutdown begins is not answered; its
+// client sees the end of the connection, and has to send it again elsewhere.
+//
+// When the time for that is over, the handlers' context is cancelled and their connections are
+// closed, so that whatever they do with either fails.
+#pragma once
+
+#include <gofer/context.h>
+#include <gofer/detail/config.h>
+#include <gofer/net.h>
+
+#include <chrono>
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace gofer::net {
+
+/// What serves a connection: any callable that takes (conn) or (conn, const context&). Many
+/// goroutines call the same object at the same time.
+class handler {
+ public:
+  template <class F>
+    requires(!std::is_same_v<std::remove_cvref_t<F>, handler> &&
+             (std::is_invocable_v<std::decay_t<F>&, conn, const context&> ||
+              std::is_invocable_v<std::decay_t<F>&, conn>))
+  handler(F&& f) {  // NOLINT(google-explicit-constructor): lambdas are handlers
+    using callable = std::decay_t<F>;
+    call_ = [f = std::make_shared<callable>(std::forward<F>(f))](conn c, const context& ctx) {
+      if constexpr (std::is_invocable_v<callable&, conn, const context&>) {
+        std::invoke(*f, std::move(c), ctx);
+      } else {
+        std::invoke(*f, std::move(c));
+      }
+    };
+  }
+  void operator()(conn c, const context& ctx) const { call_(std::move(c), ctx); }
+
+ private:
+  std::function<void(conn, const context&)> call_;
+};
+
+struct serve_options {
+  /// Connections that are served at once; others wait in the backlog. 0: any number.
+  std::size_t max_connections = 0;
+  /// How long serve(ctx, …) lets handlers finish once ctx is done.
+  std::chrono::nanoseconds grace = std::chrono::seconds(5);
+  /// Called with what a handler has thrown and with the other end of its connection, in the
+  /// handler's goroutine; and with what keeps the server from accepting for now and an empty
+  /// address. What it throws itself is a line on stderr. It may call close(), but not shutdown(),
+  /// which waits for its caller. Empty: a line on stderr. What handlers throw because a shutdown
+  /// has cancelled them, or a wait with net::serving(ctx), is not reported.
+  std::function<void(const std::exception_ptr& error, const address& remote)> on_error{};
+};
+
+/// Serves any number of listeners until it is shut down.
+class GOFER_API server {
+ public:
+  /// Handlers get the values of `values` with their context, not its end.
+  explicit server(handler h, serve_options options = {}, const context& values = background());
+  server(const server&) = delete;
+  server& operator=(const server&) = delete;
+  /// close(), and waits for the handlers and for the calls of serve().
+  ~server();
+
+  /// Accepts and serves connections until the server is shut down; then closes the listener and
+  /// returns when the last handler of the server has. Throws std::system_error if nothing can be
+  /// accepted there any more, such as io_errc::closed if others have closed the listener; the
+  /// handlers go on then. May be called for several listeners at the same time.
+  void serve(const listener& l);
+
+  /// Stops accepting, for good, and lets the handlers finish. Once ctx is done, close(). True: all
+  /// have finished by themselves. Not for handlers, nor for on_error: they would wait for their own
+  /// end, until ctx is done.
+  bool shutdown(const context& ctx);
+  /// Stops accepting, cancels the handlers' context and closes their connections. Waits neither for
+  /// the handlers nor for serve(), which closes its listener.
+  void close();
+
+  /// Connections that are served now.
+  std::size_t connections() const;
+
+ private:
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+/// Of a handler's context, or of one that is derived from it: one that is done with it, and as soon
+/// as the server begins to shut down. It has the same values and the same deadline. A handler calls
+/// this once, not for each request. Other contexts are given back as they are.
+[[nodiscard]] GOFER_API context serving(const context& ctx);
+
+/// Serves until ctx is done, then lets the handlers finish for options.grace, then ends them.
+/// Returns when the last one has returned. Throws what server::serve throws, after close().
+GOFER_API void serve(const context& ctx, const listener& l, handler h, serve_options options = {});
+/// For ever, or until accepting fails.
+GOFER_API void serve(const listener& l, handler h, serve_options options = {});
+
+}  // namespace gofer::net

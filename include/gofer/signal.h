@@ -1,0 +1,90 @@
+// Signals of the process as values of a channel.
+//
+//   gofer::chan<int> signals(1);
+//   gofer::signal_notify(signals, {SIGHUP});
+//   for (int s : signals) reload();
+//
+//   const auto [ctx, stop] = gofer::notify_context(gofer::background(), {SIGINT, SIGTERM});
+//   gofer::net::serve(ctx, listener, handle);   // ends well at the first of them
+//
+// All of it may be called at any time, from goroutines and from other threads.
+//
+// What Go's os/signal does: nobody waits for a receiver, so a channel without room loses the
+// signal: give it a buffer, of 1 for a channel of one signal. Signals of one number that come
+// faster than the runtime looks are one. Any number of channels may want the same signal.
+//
+// The first channel that wants a signal replaces what the process did on it before, be it the
+// default, to ignore it, or a handler of its own, which is not called meanwhile. When the last
+// channel is stopped, that is put back, unless others have replaced it in between.
+//
+// A signal reaches the process in a thread that does not block it, so at least one must not. The
+// runtime's threads have the mask of the thread that started the runtime.
+//
+// In the child of a fork() every signal has the effect again that it had before the first channel
+// wanted it, so signals end the child, and exec passes on which ones are ignored.
+//
+// If the program closes the runtime's descriptors (closefrom(3), for example), the runtime opens
+// new ones; a signal at that very moment may be lost.
+//
+// As long as a channel is registered, a goroutine of the runtime waits for signals: it is counted
+// by num_goroutine(), and since a signal may come at any time, no deadlock is reported.
+#pragma once
+
+#include <gofer/chan.h>
+#include <gofer/context.h>
+#include <gofer/detail/config.h>
+
+#include <functional>
+#include <initializer_list>
+#include <span>
+#include <stdexcept>
+
+namespace gofer {
+
+/// From now on `to` gets the numbers of these signals, beside those that it gets already. Throws
+/// std::system_error with std::errc::invalid_argument, and changes nothing, for no signal at all,
+/// a number that is none, SIGKILL and SIGSTOP, which no process can catch, SIGURG, which the
+/// runtime needs for preemption, and faults (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP), after which
+/// a program cannot go on.
+GOFER_API void signal_notify(const send_chan<int>& to, std::span<const int> signals);
+inline void signal_notify(const send_chan<int>& to, std::initializer_list<int> signals) {
+  signal_notify(to, std::span<const int>(signals.begin(), signals.size()));
+}
+
+/// `to` gets no more signals once this returns; those that a thread of the process had begun to
+/// handle are in it, if it has room.
+/// Does nothing for other channels. A closed channel is stopped by its next signal.
+GOFER_API void signal_stop(const send_chan<int>& to);
+
+/// No channel gets these signals any more.
+GOFER_API void signal_reset(std::span<const int> signals);
+inline void signal_reset(std::initializer_list<int> signals) {
+  signal_reset(std::span<const int>(signals.begin(), signals.size()));
+}
+
+/// The cause of a context that a signal has cancelled.
+class GOFER_API signal_error : public std::runtime_error {
+ public:
+  explicit signal_error(int number);
+  int number() const noexcept { return number_; }
+
+ private:
+  int number_;
+};
+
+struct notified_context {
+  context ctx;
+  /// Cancels ctx and gives the signals up; until then they do nothing else, also when ctx is done.
+  /// after_func(ctx, stop) lets a second Ctrl-C end the process.
+  std::function<void()> stop;
+};
+
+/// Cancelled by the first of these signals, which is its cause() as a signal_error, and with the
+/// parent. Throws what signal_notify throws.
+[[nodiscard]] GOFER_API notified_context notify_context(const context& parent,
+                                                        std::span<const int> signals);
+inline notified_context notify_context(const context& parent, std::initializer_list<int> signals) {
+  return notify_context(parent, std::span<const int>(signals.begin(), signals.size()));
+}
+
+}  // namespace gofer

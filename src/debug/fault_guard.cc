@@ -1,0 +1,83 @@
+// Running code that may fault. libdw does not survive a malloc that fails at the wrong moment, nor
+// every broken file; the report must.
+//
+// While the code runs, the handlers of the signals by which it could fail are ours, and this thread
+// has no alternate signal stack: the report of a stack overflow runs on that already, and a second
+// signal would begin at its top and overwrite the report's frames. A fault of another thread
+// meanwhile goes to the handler that was there before, on that thread's own alternate stack.
+#include "debug/fault_guard.h"
+
+#include <csetjmp>
+#include <csignal>
+#include <iterator>
+
+#include "os/raw_syscall.h"
+#include "os/thread.h"
+
+namespace gofer::internal {
+namespace {
+
+constexpr int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
+
+// Of the one thread that runs guarded.
+struct Guard {
+  int thread = 0;
+  sigjmp_buf begin;
+  struct sigaction before[std::size(faults)];
+};
+Guard guard;
+
+void pass_on(int signal_number, siginfo_t* info, void* context) {
+  for (size_t i = 0; i < std::size(faults); ++i) {
+    if (faults[i] != signal_number) continue;
+    const struct sigaction& before = guard.before[i];
+    if ((before.sa_flags & SA_SIGINFO) != 0) {
+      before.sa_sigaction(signal_number, info, context);
+    } else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
+      before.sa_handler(signal_number);
+    } else {
+      sigaction(signal_number, &before, nullptr);  // the instruction faults once more
+    }
+  }
+}
+
+void on_fault(int signal_number, siginfo_t* info, void* context) {
+  if (os::thread_id() == guard.thread) siglongjmp(guard.begin, 1);
+  pass_on(signal_number, info, context);
+}
+
+// The kernel's call, because thread_calls.cc stands in front of libc's.
+void change_signal_stack(const stack_t* stack, stack_t* old) {
+  os::raw_syscall(SYS_sigaltstack, reinterpret_cast<long>(stack), reinterpret_cast<long>(old));
+}
+
+}  // namespace
+
+bool run_guarded(void (*run)(void*), void* argument) {
+  sigset_t own;
+  sigset_t before;
+  sigemptyset(&own);
+  for (int signal_number : faults) sigaddset(&own, signal_number);
+  struct sigaction action {};
+  action.sa_sigaction = on_fault;
+  action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
+  sigemptyset(&action.sa_mask);
+  stack_t none{};
+  none.ss_flags = SS_DISABLE;
+  stack_t signal_stack{};
+  change_signal_stack(&none, &signal_stack);
+  guard.thread = os::thread_id();
+  for (size_t i = 0; i < std::size(faults); ++i) sigaction(faults[i], &action, &guard.before[i]);
+  os::set_signal_mask(SIG_UNBLOCK, &own, &before);  // a handler may have called us
+
+  const bool survived = sigsetjmp(guard.begin, 0) == 0;
+  if (survived) run(argument);
+
+  os::set_signal_mask(SIG_SETMASK, &before, nullptr);
+  guard.thread = 0;
+  for (size_t i = 0; i < std::size(faults); ++i) sigaction(faults[i], &guard.before[i], nullptr);
+  change_signal_stack(&signal_stack, nullptr);
+  return survived;
+}
+
+}  // namespace gofer::internal

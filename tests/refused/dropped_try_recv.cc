@@ -1,0 +1,5 @@
+// refused: .*(nodiscard|-Wunused-result|unused)
+//
+#include <gofer/chan.h>
+
+void drop(const gofer::chan<int>& x) { x.try_recv(); }

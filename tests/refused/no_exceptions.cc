@@ -1,0 +1,3 @@
+// the only error: .*Gofer needs exceptions
+// with: -fno-exceptions
+#include <gofer/gofer.h>
