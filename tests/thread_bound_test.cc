@@ -175,6 +175,10 @@ TEST(ThreadLimit, IsNoMatterToAllOfThemAtOnce) {
   expect_harmless_at_limit("limit_mixed");
 }
 
+TEST_F(PausedThreads, OfBoundGoroutinesGoOnWhileAllOthersSleepAtTheirLock) {
+  expect_completed(crowd("limit_bound_owner"));
+}
+
 // What the user asked for is another matter.
 void expect_fatal_at_limit(const std::string& scenario) {
   const ChildResult r = crowd(scenario);

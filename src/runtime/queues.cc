@@ -15,6 +15,7 @@ void publish_queue_size() {
   sched.untried_size.store(static_cast<uint32_t>(sched.untried.count()), relaxed);
   sched.spinner_waits.store(sched.tied_spinning != 0 && has_unspinning_tied_locked(), relaxed);
   sched.most_tied_spin.store(2 * sched.tied_spinning > sched.tied_queue.count(), relaxed);
+  sched.tied_size.store(static_cast<uint32_t>(sched.tied_queue.count()), relaxed);
   sched.queue_size.store(static_cast<uint32_t>(global_count_locked()), relaxed);
 }
 

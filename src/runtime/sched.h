@@ -141,6 +141,7 @@ struct Sched {
   atomic<bool> spinner_waits{false};  // a spinning and another goroutine wait tied
   atomic<bool> most_tied_spin{false};
   atomic<uint32_t> queue_size{0};  // of all four
+  atomic<uint32_t> tied_size{0};   // of tied_queue: those in `tied`, and paused ones that are bound
   GQueue stack_waiters;            // goroutines that could not get a stack for their first run
   atomic<uint32_t> stack_waiter_count{0};
   P* idle_ps = nullptr;

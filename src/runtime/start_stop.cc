@@ -340,7 +340,7 @@ bool want_idle_ms(int n, bool fresh) {
   int limit = 0;
   {
     LockGuard guard(sched.lock);
-    somebody = sched.idle_m_count != 0 || sched.tied.load(relaxed) != 0;
+    somebody = sched.idle_ms != nullptr || sched.tied_queue.front() != nullptr;
     // With all threads tied to goroutines, nobody could run those that have none.
     if (fresh && sched.idle_m_count + sched.reserve_coming == 0 && sched.ms >= sched.max_ms &&
         !wait_at_limit_locked()) {

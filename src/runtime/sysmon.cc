@@ -102,7 +102,8 @@ bool polled_by_nobody() {
   return sched.poll_waiters.load(relaxed) != 0 && sched.poller.load(relaxed) == nullptr;
 }
 
-uint32_t tied() { return static_cast<uint32_t>(sched.tied.load(relaxed)); }
+// Goroutines that wait for a P on their own threads.
+uint32_t tied() { return sched.tied_size.load(relaxed); }
 
 bool no_idle_p() { return sched.idle_p_count.load(seq_cst) == 0; }
 
@@ -133,7 +134,7 @@ bool looks_asleep(M* m, Watched& w, int64_t now, os::ThreadState& state) {
 // The thread sleeps for a lock: if its owner is paused, the owner comes first in the queue. A
 // mutex of libc has its owner's thread behind the futex word.
 void favour_owner(uint64_t futex) {
-  if (futex == 0 || sched.tied.load(relaxed) == 0) return;
+  if (futex == 0 || tied() == 0) return;
   auto tid = static_cast<int>(os::peek(futex + 8));
   if (tid <= 0) return;
   LockGuard guard(sched.lock);

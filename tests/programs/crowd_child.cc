@@ -375,6 +375,31 @@ int limit_mixed() {
   });
 }
 
+// A goroutine that is bound to its thread is paused with a lock, and all other threads wait for it.
+int limit_bound_owner() {
+  const int threads = 8 + gofer::gomaxprocs(0);
+  gofer::set_max_threads(threads);
+  return measured([threads] {
+    std::mutex lock;
+    std::atomic<bool> held{false};
+    gofer::wait_group wg;
+    wg.go([&] {
+      gofer::lock_os_thread();
+      {
+        const std::scoped_lock hold(lock);
+        held = true;
+        compute_ms(300);
+      }
+      gofer::unlock_os_thread();
+    });
+    wg.go([&] {
+      while (!held) gofer::yield();
+      for (int i = 0; i < 2 * threads; ++i) wg.go([&] { const std::scoped_lock hold(lock); });
+    });
+    wg.wait();
+  });
+}
+
 // What the user asked a thread for.
 template <class Hold>
 int limit_exceeded_by(Hold hold) {
@@ -428,5 +453,6 @@ int main(int argc, char** argv) {
                        {"limit_mixed", limit_mixed},
                        {"limit_blocking", limit_blocking},
                        {"limit_handoff", limit_handoff},
+                       {"limit_bound_owner", limit_bound_owner},
                        {"limit_bound", limit_bound}});
 }
