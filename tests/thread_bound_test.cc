@@ -179,6 +179,8 @@ TEST_F(PausedThreads, OfBoundGoroutinesGoOnWhileAllOthersSleepAtTheirLock) {
   expect_completed(crowd("limit_bound_owner"));
 }
 
+TEST_F(PausedThreads, GetTheProcessorsThatAreAdded) { expect_completed(crowd("limit_more_procs")); }
+
 // What the user asked for is another matter.
 void expect_fatal_at_limit(const std::string& scenario) {
   const ChildResult r = crowd(scenario);

@@ -253,16 +253,25 @@ void put_unused_p(P* p) {
   if (--sched.stop_wait == 0) sched.stopped.signal();
 }
 
+namespace {
+
+// No P is idle for the M that should look for work. Under the lock, and need_spinning after the
+// count: a submitter that relied on the count until now has work somewhere, and the M that holds
+// the missing P looks for it before it gives the P up.
+void cannot_spin_locked() {
+  sched.spinning_ms.fetch_sub(1, seq_cst);
+  sched.need_spinning.store(1, seq_cst);
+}
+
+}  // namespace
+
 void wake_p_slow() {
   int32_t nobody = 0;
   if (!sched.spinning_ms.compare_exchange_strong(nobody, 1, seq_cst)) return;
   sched.lock.lock();
   P* p = take_idle_p();
   if (p == nullptr) {
-    // Under the lock, and need_spinning after the count: whoever relied on our count until now has
-    // work somewhere, and the M that holds the missing P looks for it before it gives the P up.
-    sched.spinning_ms.fetch_sub(1, seq_cst);
-    sched.need_spinning.store(1, seq_cst);
+    cannot_spin_locked();
     sched.lock.unlock();
     return;
   }
@@ -294,14 +303,23 @@ bool take_coming_m_locked(P* p, bool spinning) {
 
 void start_m(P* p, bool spinning) {
   M* m = take_idle_m_locked();
+  while (m == nullptr && start_tied_locked(p)) {
+    if (!spinning) return;
+    // The tied goroutine does not look for work, and submitters rely on an M that does: the next
+    // idle P is for that one.
+    sched.lock.lock();
+    p = take_idle_p();
+    if (p == nullptr) {
+      cannot_spin_locked();
+      sched.lock.unlock();
+      return;
+    }
+    m = take_idle_m_locked();
+  }
   if (m != nullptr) {
     give_p(m, p, spinning);
     sched.lock.unlock();
     wake_m(m);
-    return;
-  }
-  if (start_tied_locked(p)) {
-    if (spinning) sched.spinning_ms.fetch_sub(1, seq_cst);
     return;
   }
   if (take_coming_m_locked(p, spinning)) {

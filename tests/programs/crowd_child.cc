@@ -400,6 +400,33 @@ int limit_bound_owner() {
   });
 }
 
+// Every thread has a goroutine that computes, and then there are more processors.
+int limit_more_procs() {
+  constexpr int computing = 11;
+  constexpr int procs = 6;
+  gofer::set_max_threads(computing + 1);  // one is this goroutine's
+  gofer::gomaxprocs(1);
+  return measured([] {
+    std::atomic<int> begun{0};
+    std::atomic<bool> stop{false};
+    gofer::wait_group wg;
+    for (int i = 0; i < computing; ++i) {
+      wg.go([&] {
+        ++begun;
+        while (!stop) {
+        }
+      });
+    }
+    while (begun < computing) std::this_thread::sleep_for(1ms);
+    gofer::gomaxprocs(procs);
+    compute_ms(300);
+    const int idle = gofer::stats().idle_procs;
+    stop = true;
+    wg.wait();
+    require(idle == 0, "every processor has a goroutine");
+  });
+}
+
 // What the user asked a thread for.
 template <class Hold>
 int limit_exceeded_by(Hold hold) {
@@ -453,6 +480,7 @@ int main(int argc, char** argv) {
                        {"limit_mixed", limit_mixed},
                        {"limit_blocking", limit_blocking},
                        {"limit_handoff", limit_handoff},
+                       {"limit_more_procs", limit_more_procs},
                        {"limit_bound_owner", limit_bound_owner},
                        {"limit_bound", limit_bound}});
 }
