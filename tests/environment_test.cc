@@ -191,6 +191,16 @@ TEST_F(NoThreads, ForAWhileAndTheOnlyOneIsLocked) {
   expect_said_at_most_once(r);
 }
 
+TEST_F(NoThreads, ForAWhileAndTheOnlyOneSleepsInACall) {
+  for (const char* call : {"refused_for_a_while_asleep", "refused_for_a_while_announced",
+                           "refused_for_a_while_before_timer"}) {
+    const ChildResult r = threads(call);
+    EXPECT_TRUE(r.exited_with(0)) << call << ": " << r;
+    EXPECT_EQ(r.out, "completed\n") << call << ": " << r;
+    EXPECT_EQ(count_of(r.err, "gofer: cannot start one more thread"), 1) << call << ": " << r;
+  }
+}
+
 TEST_F(NoThreads, NotEvenTheFirstIsAnExceptionAndNothingIsLost) {
   const ChildResult r = threads("first_refused");
   EXPECT_TRUE(r.exited_with(0)) << r;

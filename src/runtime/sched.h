@@ -338,6 +338,10 @@ void begin_m(M* m);
 /// idle M, or one that waits for it tied. fresh: goroutines wait that are not tied to a thread, so
 /// if there is none for them the program may exceed its limit of threads.
 bool want_idle_ms(int n, bool fresh = false);
+/// A P is idle and no M is, because a thread could not be started: nobody runs what is in the
+/// queues, or wakes for timers and descriptors, if all other threads are in calls. Tries again,
+/// some time after the failure. False: it is not so.
+bool retry_thread();
 /// The M gives up its P for good.
 void end_m(M* m);
 /// For a P whose M cannot use it now.

@@ -352,6 +352,20 @@ void begin_m(M* m) {
   }
 }
 
+bool retry_thread() {
+  if (sched.no_thread_until_ns.load(seq_cst) == 0) return false;
+  sched.lock.lock();
+  const bool lacks = sched.idle_ps != nullptr && sched.idle_ms == nullptr &&
+                     sched.reserve_coming == 0 && sched.ms < sched.max_ms;
+  if (!lacks || hopeless_locked()) {
+    sched.lock.unlock();
+    return lacks;
+  }
+  P* p = take_idle_p_with_work_locked();
+  start_m(p != nullptr ? p : take_idle_p(), false);  // releases the lock
+  return true;
+}
+
 bool want_idle_ms(int n, bool fresh) {
   bool any = false;
   bool somebody;

@@ -513,7 +513,7 @@ void* sysmon_main(void*) {
     const int64_t now = os::now_ns();
     trace_schedule(now);
     const int64_t scavenge_at = scavenge(now);
-    if (all_idle()) {
+    if (!retry_thread() && all_idle()) {
       if (sched.has_poller.load(relaxed)) want_poller();
       const bool deep = ++idle_rounds >= idle_rounds_before_deep_sleep && !is_tracing_schedule();
       const int64_t most = scavenge_at == no_timer ? -1 : scavenge_at < now ? 0 : scavenge_at - now;

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <gofer/gofer.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -103,6 +104,37 @@ int refused_for_a_while_locked() {
   return 0;
 }
 
+// The only thread sleeps in a call until another goroutine has run, which is in the queue or waits
+// for a timer.
+int blocked_while_refused(bool announced, bool timer) {
+  allowed = own + 1;
+  int ends[2];
+  require(pipe(ends) == 0, "a pipe");
+  gofer::wait_group first;
+  first.go([&] {
+    gofer::go([&, timer] {
+      if (timer) gofer::sleep_for(300ms);
+      require(write(ends[1], "x", 1) == 1, "a byte is written");
+    });
+    if (timer) gofer::yield();
+    const auto wait = [&] {
+      char byte;
+      require(read(ends[0], &byte, 1) == 1, "a byte is read");
+    };
+    announced ? gofer::blocking(wait) : wait();
+  });
+  require(wait_until([] { return refused > 0; }), "the runtime asks for a thread");
+  std::this_thread::sleep_for(200ms);  // for the runtime to settle without one
+  allowed = INT_MAX;
+  first.wait();
+  say("completed");
+  return 0;
+}
+
+int refused_for_a_while_asleep() { return blocked_while_refused(false, false); }
+int refused_for_a_while_announced() { return blocked_while_refused(true, false); }
+int refused_for_a_while_before_timer() { return blocked_while_refused(false, true); }
+
 void expect_system_error(void (*call)()) {
   try {
     call();
@@ -144,5 +176,8 @@ int main(int argc, char** argv) {
                       {{"refused_after", refused_after},
                        {"refused_for_a_while", refused_for_a_while},
                        {"refused_for_a_while_locked", refused_for_a_while_locked},
+                       {"refused_for_a_while_asleep", refused_for_a_while_asleep},
+                       {"refused_for_a_while_announced", refused_for_a_while_announced},
+                       {"refused_for_a_while_before_timer", refused_for_a_while_before_timer},
                        {"first_refused", first_refused}});
 }
