@@ -186,13 +186,15 @@ void request_preempt(M* m, P* p, PWord word, Preempt kind) {
 }
 
 void signal_m(M* m) {
-  if (!sched.has_signal.load(relaxed)) return;
+  const int tid = m->tid.load(relaxed);
+  // The thread that was meant has ended, and its record waits for the next one. The kernel would
+  // say EINVAL, which would pass for a refusal of the mark.
+  if (tid == 0 || !sched.has_signal.load(relaxed)) return;
   m->signalled.store(true, release);
   siginfo_t info{};
   info.si_code = SI_QUEUE;
   info.si_pid = own_pid;
   info.si_ptr = &mark;
-  const int tid = m->tid.load(relaxed);
   long result =
       os::raw_syscall(SYS_rt_tgsigqueueinfo, own_pid, tid, SIGURG, reinterpret_cast<long>(&info));
   if (result == 0 || result == -ESRCH) return;
