@@ -166,6 +166,10 @@ void expect_harmless_at_limit(const std::string& scenario) {
 
 TEST_F(PausedThreads, StopGrowingAtTheLimit) { expect_harmless_at_limit("limit_compute"); }
 
+TEST(ThreadLimit, IsNoMatterToGoroutinesThatComputeIfItIsGomaxprocs) {
+  expect_harmless_at_limit("limit_of_procs");
+}
+
 TEST(ThreadLimit, IsNoMatterToACrowdAtALock) { expect_harmless_at_limit("limit_lock"); }
 
 TEST(ThreadLimit, IsNoMatterToUnannouncedCalls) { expect_harmless_at_limit("limit_sleep"); }

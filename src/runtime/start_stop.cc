@@ -60,12 +60,14 @@ void free_m_locked(M* m) {
   if (sched.idle_ms != nullptr && should_watch_locked()) wake_m(sched.idle_ms);
 }
 
-// Goroutines that keep their threads without a P did not ask for that. They go on in time, and then
-// their threads are there for others. But if most threads are what the program has asked for, in
-// calls that it announced or bound to goroutines, it exceeds its limit.
-bool wait_at_limit_locked() {
+// Goroutines that keep their threads without a P did not ask for that, and those that have a P need
+// no other thread. They go on in time, and then their threads are there for others. But if most
+// threads are what the program has asked for, in calls that it announced or bound to goroutines, it
+// exceeds its limit. in_hand: Ps that are neither idle nor an M's.
+bool wait_at_limit_locked(int in_hand) {
+  const int with_p = sched.procs.load(relaxed) - sched.idle_p_count.load(relaxed) - in_hand;
   return sched.ms >= sched.max_ms &&
-         2 * (sched.tied.load(relaxed) + sched.lost_ms.load(relaxed)) >= sched.ms;
+         2 * (sched.tied.load(relaxed) + sched.lost_ms.load(relaxed) + with_p) >= sched.ms;
 }
 
 void check_thread_limit_locked() {
@@ -326,7 +328,7 @@ void start_m(P* p, bool spinning) {
     sched.lock.unlock();
     return;
   }
-  if (!hopeless_locked() && !wait_at_limit_locked()) {
+  if (!hopeless_locked() && !wait_at_limit_locked(1)) {
     check_thread_limit_locked();
     m = new_m_locked();
   }
@@ -375,7 +377,7 @@ bool want_idle_ms(int n, bool fresh) {
     somebody = sched.idle_ms != nullptr || sched.tied_queue.front() != nullptr;
     // With all threads tied to goroutines, nobody could run those that have none.
     if (fresh && sched.idle_m_count + sched.reserve_coming == 0 && sched.ms >= sched.max_ms &&
-        !wait_at_limit_locked()) {
+        !wait_at_limit_locked(0)) {
       limit = sched.max_ms;
     }
     while (sched.idle_m_count + sched.reserve_coming < n && sched.ms < sched.max_ms &&

@@ -353,6 +353,12 @@ int limit_compute() {
   return measured([] { compute_each(150, 6); });
 }
 
+// No thread but those that have a processor.
+int limit_of_procs() {
+  gofer::set_max_threads(gofer::gomaxprocs(0));
+  return measured([] { compute_each(20, 30); });
+}
+
 int limit_lock() {
   gofer::set_max_threads(limit);
   return measured([] { lock_each(500, 500); });
@@ -475,6 +481,7 @@ int main(int argc, char** argv) {
                        {"holder_behind_lockers", holder_behind_lockers},
                        {"unannounced_sleeps", unannounced_sleeps},
                        {"limit_compute", limit_compute},
+                       {"limit_of_procs", limit_of_procs},
                        {"limit_lock", limit_lock},
                        {"limit_sleep", limit_sleep},
                        {"limit_mixed", limit_mixed},
