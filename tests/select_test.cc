@@ -499,6 +499,22 @@ TEST(AnyCase, KeepsItsChannelAlive) {
   EXPECT_EQ(select(cases), 0u);
 }
 
+TEST(AnyCase, MayLieInATemporaryVector) {
+  run([] {
+    chan<int> c(1);
+    c.send(7);
+    int got = 0;
+    const auto cases = [&] {
+      std::vector<any_case> made;
+      made.push_back(on_recv(chan<int>()));
+      made.push_back(on_recv(c, [&](int v) { got = v; }));
+      return made;
+    };
+    EXPECT_EQ(select(cases()), 1U);
+    EXPECT_EQ(got, 7);
+  });
+}
+
 TEST(AnyCase, DefaultsAndTimesOut) {
   in_goroutine_and_thread([] {
     chan<int> c(2);

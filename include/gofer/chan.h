@@ -167,6 +167,10 @@ template <class U, class T>
 concept loses_fraction_as =
     std::is_floating_point_v<std::remove_cvref_t<U>> && std::is_integral_v<T>;
 
+/// What a channel can carry. T may still be incomplete, as in struct node { chan<node> next; }.
+template <class T>
+concept chan_value = std::is_object_v<T>;
+
 /// One value of a range-for over a channel.
 template <class T>
 class recv_iterator {
@@ -289,10 +293,11 @@ class send_side {
 
 }  // namespace detail
 
-/// A channel of T, which needs a move constructor. A T of at most 128 bytes whose move does not
+/// A channel of T, an object type with a move constructor (std::monostate where there is nothing to
+/// send). A T of at most 128 bytes whose move does not
 /// throw lies in the channel itself, and its move constructor must not block; any other T is
 /// allocated on the heap for the journey.
-template <class T>
+template <detail::chan_value T>
 class chan : public detail::chan_handle,
              public detail::recv_side<chan<T>, T>,
              public detail::send_side<chan<T>, T> {
@@ -302,11 +307,13 @@ class chan : public detail::chan_handle,
   chan() = default;
   /// Room for `capacity` values; with 0 a sender waits for a receiver.
   explicit chan(std::size_t capacity)
-      : chan_handle(detail::chan_new(capacity, &detail::chan_ops_of<T>::ops)) {}
+      : chan_handle(detail::chan_new(capacity, &detail::chan_ops_of<T>::ops)) {
+    static_assert(std::is_move_constructible_v<T>, "chan<T>: T needs a move constructor");
+  }
 };
 
 /// The receiving side of a channel alone.
-template <class T>
+template <detail::chan_value T>
 class recv_chan : public detail::chan_handle, public detail::recv_side<recv_chan<T>, T> {
  public:
   using value_type = T;
@@ -315,7 +322,7 @@ class recv_chan : public detail::chan_handle, public detail::recv_side<recv_chan
 };
 
 /// The sending side of a channel alone.
-template <class T>
+template <detail::chan_value T>
 class send_chan : public detail::chan_handle, public detail::send_side<send_chan<T>, T> {
  public:
   using value_type = T;
@@ -324,7 +331,7 @@ class send_chan : public detail::chan_handle, public detail::send_side<send_chan
 };
 
 /// make_chan<int>(), make_chan<int>(64), in Go's words.
-template <class T>
+template <detail::chan_value T>
 [[nodiscard]] chan<T> make_chan(std::size_t capacity = 0) {
   return chan<T>(capacity);
 }

@@ -175,6 +175,16 @@ concept chan_like = requires(const std::remove_cvref_t<C>& c) {
   { c.core() } -> std::convertible_to<chan_core*>;
 };
 
+// The side that a case needs: select must not receive from a send_chan, nor send to a recv_chan.
+template <class C>
+concept receives = chan_like<C> && requires(const std::remove_cvref_t<C>& c) {
+  c.recv();
+};
+template <class C>
+concept sends = chan_like<C> && requires(const std::remove_cvref_t<C>& c) {
+  c.close();
+};
+
 template <class C>
 using handle_for = std::conditional_t<std::is_lvalue_reference_v<C>, chan_core*, chan_handle>;
 
@@ -190,14 +200,14 @@ handle_for<C> to_handle(C&& c) {
 }  // namespace detail
 
 /// Receives from c, a channel or its receiving side.
-template <detail::chan_like C, class F = detail::nothing>
+template <detail::receives C, class F = detail::nothing>
 [[nodiscard]] auto on_recv(C&& c, F f = {}) {
   [[maybe_unused]] detail::received_by<std::remove_cvref_t<C>, F> check;
   using T = typename std::remove_cvref_t<C>::value_type;
   return detail::recv_case<T, detail::handle_for<C>, F>(detail::to_handle<C>(std::forward<C>(c)),
                                                         std::move(f));
 }
-template <detail::chan_like C, class T>
+template <detail::receives C, class T>
 [[nodiscard]] auto on_recv(C&& c, std::optional<T>& value) {
   [[maybe_unused]] detail::received_into<std::remove_cvref_t<C>, std::optional<T>> check;
   return detail::recv_case<T, detail::handle_for<C>, std::optional<T>*>(
@@ -206,7 +216,7 @@ template <detail::chan_like C, class T>
 
 /// Sends value to c, a channel or its sending side. What is given as an rvalue is moved from only
 /// if this case happens.
-template <detail::chan_like C, class V, class F = detail::nothing>
+template <detail::sends C, class V, class F = detail::nothing>
 [[nodiscard]] auto on_send(C&& c, V&& value, F f = {}) {
   [[maybe_unused]] detail::sent_from<std::remove_cvref_t<C>, V> check;
   using T = typename std::remove_cvref_t<C>::value_type;
@@ -263,6 +273,8 @@ struct select_limit {
 template <class... Cases>
   requires(requires { std::remove_cvref_t<Cases>::kind; } && ...)
 std::size_t select(Cases&&... cases) {
+  static_assert(((std::remove_cvref_t<Cases>::kind == detail::case_kind::otherwise) + ... + 0) <= 1,
+                "select: at most one on_default");
   constexpr std::size_t n = sizeof...(Cases);
   std::array<detail::select_case, n> table;
   detail::select_limit limit;
@@ -287,11 +299,12 @@ std::size_t select(Cases&&... cases) {
   return chosen;
 }
 
-/// A case of any kind, for a select over a std::vector of them. It keeps its channel alive.
+/// A case of any kind, for a select over a std::vector of them. It keeps its channel alive. It can
+/// be moved but not copied: fill the vector with push_back, not from a list in braces.
 class any_case {
  public:
   template <class Case>
-    requires requires { std::remove_cvref_t<Case>::kind; }
+    requires(!std::is_lvalue_reference_v<Case> && requires { Case::kind; })
   any_case(Case&& c)
       : case_(std::make_unique<holder<std::remove_cvref_t<Case>>>(std::forward<Case>(c))) {}
 
@@ -355,5 +368,6 @@ inline std::size_t select(std::span<any_case> cases) {
   return chosen;
 }
 inline std::size_t select(std::vector<any_case>& cases) { return select(std::span(cases)); }
+inline std::size_t select(std::vector<any_case>&& cases) { return select(std::span(cases)); }
 
 }  // namespace gofer
