@@ -96,6 +96,7 @@ TEST_F(Semaphore, CountsItsPermits) {
 
 TEST_F(Semaphore, NegativeAmountsAreRefused) {
   in_goroutine_and_thread([] {
+    EXPECT_THROW(semaphore(-1), std::invalid_argument);
     semaphore s(3);
     const auto [ctx, cancel] = with_cancel(background());
     EXPECT_THROW(s.acquire(-1), std::invalid_argument);

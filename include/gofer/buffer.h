@@ -70,23 +70,23 @@ class const_buffer {
       : data_(text), size_(__builtin_constant_p(&text[0]) ? N - 1 : N) {}
   /// A string that ends with a zero, which is not part of it.
   template <class P>
-    requires std::is_pointer_v<std::remove_cvref_t<P>> && std::is_convertible_v<P, const char*>
-    const_buffer(P&& text) : data_(text), size_(std::strlen(text)) {}
-    /// Not of a temporary that owns its bytes: const_buffer b = std::string("gone").
-    template <detail::bytes R>
-      requires(!detail::owns_bytes<R>)
-    constexpr const_buffer(R&& range)
-        : data_(std::ranges::data(range)), size_(std::ranges::size(range)) {}
+    requires(std::is_pointer_v<std::remove_cvref_t<P>>&& std::is_convertible_v<P, const char*>)
+  const_buffer(P&& text) : data_(text), size_(std::strlen(text)) {}
+  /// Not of a temporary that owns its bytes: const_buffer b = std::string("gone").
+  template <detail::bytes R>
+    requires(!detail::owns_bytes<R>)
+  constexpr const_buffer(R&& range)
+      : data_(std::ranges::data(range)), size_(std::ranges::size(range)) {}
 
-    const void* data() const { return data_; }
-    std::size_t size() const { return size_; }
-    const_buffer after(std::size_t n) const {
-      return {static_cast<const char*>(data_) + n, size_ - n};
-    }
+  const void* data() const { return data_; }
+  std::size_t size() const { return size_; }
+  const_buffer after(std::size_t n) const {
+    return {static_cast<const char*>(data_) + n, size_ - n};
+  }
 
-   private:
-    const void* data_ = nullptr;
-    std::size_t size_ = 0;
+ private:
+  const void* data_ = nullptr;
+  std::size_t size_ = 0;
 };
 
 }  // namespace gofer

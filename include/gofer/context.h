@@ -106,7 +106,7 @@ struct [[nodiscard]] cancellable {
 ///   gofer::cancel_guard at_end(cancel);
 class [[nodiscard]] cancel_guard {
  public:
-  explicit cancel_guard(cancel_func cancel) noexcept : cancel_(std::move(cancel)) {}
+  [[nodiscard]] explicit cancel_guard(cancel_func cancel) noexcept : cancel_(std::move(cancel)) {}
   cancel_guard(const cancel_guard&) = delete;
   cancel_guard& operator=(const cancel_guard&) = delete;
   ~cancel_guard() { cancel_(); }
@@ -152,8 +152,8 @@ template <class T>
 /// Calls f in a goroutine of its own once ctx is done. The result takes that back: true if f will
 /// not be called.
 template <class F>
-  requires std::is_invocable_v < std::decay_t<F>
-& > std::function<bool()> after_func(const context& ctx, F&& f) {
+  requires(std::is_invocable_v<std::decay_t<F>&>)
+std::function<bool()> after_func(const context& ctx, F&& f) {
   using function = std::decay_t<F>;
   if constexpr (std::is_copy_constructible_v<function>) {
     return detail::after_done(ctx, std::forward<F>(f));

@@ -87,12 +87,13 @@ struct main_call<F, void> {
 /// be there then. The calling thread waits. While it does, a state in which no goroutine can ever
 /// run again is reported as Go does ("all goroutines are asleep - deadlock!", exit code 2).
 template <class F>
-  requires std::is_invocable_v<F&> std::invoke_result_t<F&> run(F&& f) {
-    using result = std::invoke_result_t<F&>;
-    detail::main_call<std::remove_reference_t<F>, result> call{std::addressof(f)};
-    detail::run_main(&decltype(call)::enter, &call);
-    if constexpr (!std::is_void_v<result>) return static_cast<result&&>(*call.result);
-  }
+  requires(std::is_invocable_v<F&>)
+std::invoke_result_t<F&> run(F&& f) {
+  using result = std::invoke_result_t<F&>;
+  detail::main_call<std::remove_reference_t<F>, result> call{std::addressof(f)};
+  detail::run_main(&decltype(call)::enter, &call);
+  if constexpr (!std::is_void_v<result>) return static_cast<result&&>(*call.result);
+}
 
 /// Lets other goroutines run first. In a foreign thread: sched_yield.
 GOFER_API void yield();

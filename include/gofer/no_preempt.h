@@ -11,7 +11,7 @@ namespace gofer {
 /// be nested. In a foreign thread it does nothing.
 class [[nodiscard]] no_preempt {
  public:
-  GOFER_API no_preempt() noexcept;
+  [[nodiscard]] GOFER_API no_preempt() noexcept;
   GOFER_API ~no_preempt();
   no_preempt(const no_preempt&) = delete;
   no_preempt& operator=(const no_preempt&) = delete;

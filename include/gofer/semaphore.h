@@ -27,7 +27,9 @@ class GOFER_API semaphore {
  public:
   /// The most permits that there can be.
   static constexpr std::int64_t max() noexcept { return std::numeric_limits<std::int64_t>::max(); }
-  explicit constexpr semaphore(std::int64_t permits) noexcept : permits_(permits), all_(permits) {}
+  /// A negative number of permits is a std::invalid_argument, here and in all calls.
+  explicit constexpr semaphore(std::int64_t permits)
+      : permits_(permits >= 0 ? permits : throw_negative()), all_(permits) {}
   semaphore(const semaphore&) = delete;
   semaphore& operator=(const semaphore&) = delete;
 
@@ -52,6 +54,7 @@ class GOFER_API semaphore {
   std::int64_t available() const noexcept { return permits_.load(std::memory_order_relaxed); }
 
  private:
+  [[noreturn]] static std::int64_t throw_negative();
   bool acquire_until(std::int64_t n, std::int64_t deadline_ns);
   bool acquire_limited(std::int64_t n, const void* limit);
   internal::Waiter* grant();
@@ -73,9 +76,11 @@ class [[nodiscard]] permit_guard {
   /// Holds nothing.
   permit_guard() noexcept = default;
   /// Waits for n permits.
-  explicit permit_guard(semaphore& s, std::int64_t n = 1) : semaphore_(&s), n_(n) { s.acquire(n); }
+  [[nodiscard]] explicit permit_guard(semaphore& s, std::int64_t n = 1) : semaphore_(&s), n_(n) {
+    s.acquire(n);
+  }
   /// For n permits that the caller has acquired, by try_acquire() for example.
-  permit_guard(semaphore& s, std::adopt_lock_t, std::int64_t n = 1) noexcept
+  [[nodiscard]] permit_guard(semaphore& s, std::adopt_lock_t, std::int64_t n = 1) noexcept
       : semaphore_(&s), n_(n) {}
   permit_guard(permit_guard&& other) noexcept
       : semaphore_(std::exchange(other.semaphore_, nullptr)), n_(other.n_) {}

@@ -83,7 +83,8 @@ struct notified_context {
 /// parent. Throws what signal_notify throws.
 [[nodiscard]] GOFER_API notified_context notify_context(const context& parent,
                                                         std::span<const int> signals);
-inline notified_context notify_context(const context& parent, std::initializer_list<int> signals) {
+[[nodiscard]] inline notified_context notify_context(const context& parent,
+                                                     std::initializer_list<int> signals) {
   return notify_context(parent, std::span<const int>(signals.begin(), signals.size()));
 }
 

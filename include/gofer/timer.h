@@ -161,6 +161,7 @@ class GOFER_API timer {
 
  private:
   template <class Rep, class Period, class F>
+    requires(std::is_invocable_v<std::decay_t<F>&>)
   friend timer after_func(std::chrono::duration<Rep, Period> d, F&& f);
   explicit timer(detail::timer_state* state) : handle_(state) {}
   detail::timer_handle handle_;
@@ -169,6 +170,7 @@ class GOFER_API timer {
 /// Calls f in a goroutine of its own after d. An exception that leaves f ends the process, as in
 /// any goroutine.
 template <class Rep, class Period, class F>
+  requires(std::is_invocable_v<std::decay_t<F>&>)
 timer after_func(std::chrono::duration<Rep, Period> d, F&& f) {
   using function = std::decay_t<F>;
   detail::timer_state* state = detail::timer_new(&detail::timer_func_of<function>::func);

@@ -23,11 +23,11 @@ namespace {
 
 constexpr std::uint32_t busy = 1;
 
-void check(std::int64_t n) {
-  if (n < 0) throw std::invalid_argument("gofer::semaphore: negative number of permits");
-}
-
 }  // namespace
+
+std::int64_t semaphore::throw_negative() {
+  throw std::invalid_argument("gofer::semaphore: negative number of permits");
+}
 
 bool semaphore::unlock(G*, void* self) {
   unlock_busy(static_cast<semaphore*>(self)->lock_);
@@ -72,13 +72,13 @@ bool semaphore::acquire_until(std::int64_t n, std::int64_t deadline_ns) {
 
 bool semaphore::acquire(const context& ctx, std::int64_t n) {
   const WaitLimit limit = until_done(ctx);
-  check(n);
+  if (n < 0) throw_negative();
   return !limit.refuses() && acquire_limited(n, &limit);
 }
 
 bool semaphore::acquire_limited(std::int64_t n, const void* limit_of_wait) {
   const WaitLimit& limit = *static_cast<const WaitLimit*>(limit_of_wait);
-  check(n);
+  if (n < 0) throw_negative();
   Inside inside;
   M* m = inside.m();
   lock_busy(lock_, busy);
@@ -103,7 +103,7 @@ bool semaphore::acquire_limited(std::int64_t n, const void* limit_of_wait) {
 }
 
 void semaphore::release(std::int64_t n) {
-  check(n);
+  if (n < 0) throw_negative();
   Inside inside;
   lock_busy(lock_, busy);
   const std::int64_t permits = permits_.load(relaxed) + n;
