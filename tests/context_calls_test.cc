@@ -71,6 +71,21 @@ TEST(ContextCalls, BarrierArrivesAndWaitsLater) {
   EXPECT_TRUE(b.wait(background(), first));
 }
 
+TEST(ContextCalls, BarrierRefusesMoreArrivalsThanParticipants) {
+  in_goroutine_and_thread([] {
+    barrier b(2);
+    EXPECT_THROW(static_cast<void>(b.arrive(3)), std::logic_error);
+    wait_group other;
+    other.go([&] { b.arrive_and_wait(); });  // the refused arrivals do not count
+    b.arrive_and_wait();
+    other.wait();
+    b.arrive_and_drop();
+    b.arrive_and_drop();
+    EXPECT_THROW(b.arrive_and_drop(), std::logic_error);
+    EXPECT_THROW(barrier(0).arrive_and_wait(), std::logic_error);
+  });
+}
+
 TEST(ContextCalls, OnceDoesNotWaitLongerThanTheContext) {
   in_goroutine_and_thread([] {
     once o;

@@ -10,6 +10,7 @@
 #include <functional>
 #include <limits>
 #include <mutex>
+#include <stdexcept>
 #include <utility>
 
 namespace gofer {
@@ -53,7 +54,8 @@ class latch {
 /// A meeting point for a fixed number of participants, again and again. The last to arrive calls
 /// `completion`, then all go on. The completion runs under the barrier's lock, so it must not call
 /// the barrier. If it throws, the phase ends all the same: the last to arrive gets the exception,
-/// and the others go on.
+/// and the others go on. More arrivals in a phase than there are participants throw
+/// std::logic_error.
 class barrier {
  public:
   /// The phase in which a participant has arrived, for wait().
@@ -100,16 +102,21 @@ class barrier {
   /// Arrives, and takes no part in the phases after this one.
   void arrive_and_drop() {
     std::lock_guard lock(mutex_);
+    check_room(1);
     --expected_;
     if (--waiting_for_ == 0) next_phase();
   }
 
  private:
   arrival_token arrive_locked(std::size_t n) {
+    check_room(n);
     const arrival_token token(phase_);
     waiting_for_ -= n;
     if (waiting_for_ == 0) next_phase();
     return token;
+  }
+  void check_room(std::size_t n) const {
+    if (n > waiting_for_) throw std::logic_error("gofer::barrier: more arrivals than participants");
   }
   void wait_locked(std::unique_lock<mutex>& lock, arrival_token token) {
     all_here_.wait(lock, [&] { return phase_ != token.phase_; });
