@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""readme.py extract README FOLDER: writes the C++ blocks of README, as they stand, to FOLDER/example1.cc and so on;
-what has no main function gets one around it.
+"""readme.py extract README FOLDER: writes the C++ blocks of README, as they stand, to FOLDER/example1.cc and so on.
 readme.py squares PROGRAM: runs the channel example and looks at its output.
 readme.py serve PROGRAM: runs the server example and talks to it as good and bad clients do."""
 
@@ -24,9 +23,6 @@ def extract(readme, folder):
     blocks = re.findall(r"^```cpp\n(.*?)^```$", Path(readme).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     assert len(blocks) == 3, f"{len(blocks)} C++ examples; this test knows three"
     for number, code in enumerate(blocks, 1):
-        if "int main()" not in code:
-            code = ("#include <gofer/gofer.h>\n#include <chrono>\n#include <cstdio>\n"
-                    "int main() {\n  gofer::run([] {\n" + code + "  });\n}\n")
         Path(folder, f"example{number}.cc").write_text(code, encoding="utf-8")
 
 
