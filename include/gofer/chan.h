@@ -169,7 +169,7 @@ concept loses_fraction_as =
 
 /// What a channel can carry. T may still be incomplete, as in struct node { chan<node> next; }.
 template <class T>
-concept chan_value = std::is_object_v<T>;
+concept chan_value = std::is_object_v<T> && !std::is_const_v<T> && !std::is_volatile_v<T>;
 
 /// One value of a range-for over a channel.
 template <class T>

@@ -1,0 +1,5 @@
+// refused: .*constraint
+//
+#include <gofer/chan.h>
+
+gofer::chan<const int> c(1);
