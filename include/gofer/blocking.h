@@ -6,13 +6,12 @@
 //   const ssize_t n = gofer::blocking([&] { return pread(fd, buffer, size, 0); });
 //
 // costs about as much as the bare call if it returns at once, and if it does not, the processor
-// goes to another goroutine after some tens of microseconds. For a call of which it is known that
-// it takes long, gofer::blocking(gofer::handoff, f) gives the processor away before it begins.
+// goes to another goroutine after some tens of microseconds. For a call that surely takes long,
+// gofer::blocking(gofer::handoff, f) gives the processor away before the call begins.
 //
 // The function runs on the calling thread, and so does everything it calls. The goroutine may go on
-// in another thread after it, with the errno of the call. Inside, GOMAXPROCS does not limit it: as
-// many calls run at once as there are, each with a thread of its own, unless set_max_blocking says
-// otherwise.
+// in another thread after it, with the errno of the call. GOMAXPROCS does not limit such calls: any
+// number of them run at once, each with a thread of its own, unless set_max_blocking sets a limit.
 #pragma once
 
 #include <gofer/detail/config.h>
@@ -62,9 +61,9 @@ class blocking_place {
 }  // namespace detail
 
 /// Sets how many calls in blocking() may run at once and returns the old setting; n < 0 only asks.
-/// Goroutines beyond that wait for their turn, parked, in the order of their coming: each call that
-/// runs has a thread, each that waits has none. 0, the default: no limit. A call inside of another
-/// one needs no further place; calls of foreign threads are not counted.
+/// Further goroutines are parked and get their turn in the order in which they arrived: a call that
+/// runs has a thread, a goroutine that waits for its turn has none. 0, the default: no limit. A
+/// call inside of another one needs no further place; calls of foreign threads are not counted.
 GOFER_API int set_max_blocking(int n);
 
 struct handoff_t {

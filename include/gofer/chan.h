@@ -9,9 +9,9 @@
 // default-constructed handle is Go's nil channel: sending and receiving block for ever, and in a
 // select its cases are never ready.
 //
-// Waiters are served in the order of their coming, and a value goes directly from a waiting sender
-// to a waiting receiver. All of it works in goroutines and in foreign threads, those
-// that are not the runtime's.
+// Waiters are served in the order in which they arrived, and a value goes directly from a waiting
+// sender to a waiting receiver. Everything works in goroutines and in foreign threads (threads that
+// are not the runtime's).
 #pragma once
 
 #include <gofer/detail/chan_core.h>

@@ -18,7 +18,7 @@ namespace gofer {
 class context;
 
 /// Go's sync.Cond with any Lockable, std::unique_lock<gofer::mutex> above all. There are no
-/// spurious wake-ups, and signals go to the waiters in the order of their coming.
+/// spurious wake-ups, and signals wake the waiters in the order in which they arrived.
 class GOFER_API cond {
  public:
   constexpr cond() noexcept = default;

@@ -8,8 +8,8 @@
 // and ends every call that waits with it. A call with a context that is done refuses at once, even
 // if it would not have to wait. (cond's wait for a predicate asks the predicate first.)
 //
-// Deadlines and cancels reach whoever holds a done() channel, a function of after_func or a stop
-// token, also when all handles of the context are gone.
+// A deadline or a cancel reaches every done() channel, every function of after_func and every stop
+// token of the context, also when all handles of the context are gone.
 #pragma once
 
 #include <gofer/chan.h>
@@ -78,8 +78,8 @@ class GOFER_API context {
   std::shared_ptr<detail::context_state> state_;
 };
 
-/// Cancels the context it came with; may be called any number of times, by anyone. The first one
-/// counts. When a call returns, the context and all below are done.
+/// Cancels the context it came with; may be called any number of times, in any goroutine or thread.
+/// The first call counts. When a call returns, the context and all below are done.
 class GOFER_API cancel_func {
  public:
   cancel_func() = default;

@@ -4,7 +4,7 @@
 //   char bytes[4096];
 //   while (std::size_t n = in.read(bytes)) use(bytes, n);
 //
-// Every call that has to wait parks the goroutine, or the thread if it is an ordinary one. Each
+// Every call that has to wait parks the goroutine; in a foreign thread it blocks the thread. Each
 // comes in four forms: it throws std::system_error, or sets an error_code, as in std::filesystem;
 // and it may take a context first, whose end ends the call. A deadline, of the descriptor and not
 // of a call, ends every call that waits there then or later.
@@ -41,7 +41,8 @@ class GOFER_API fd {
  public:
   /// No descriptor: every call fails with io_errc::closed.
   fd() noexcept = default;
-  /// Owns `native` from now on, also if it throws. Sets O_NONBLOCK, which duplicates share.
+  /// Owns `native` from now on, also if it throws. Sets O_NONBLOCK, which duplicates share. For a
+  /// descriptor that a library keeps and closes itself, give it dup(native).
   explicit fd(int native);
   fd(int native, std::error_code& ec) noexcept;
   fd(const fd& other) noexcept;
@@ -54,7 +55,8 @@ class GOFER_API fd {
 
   /// Whether it has a descriptor that is not closed.
   explicit operator bool() const noexcept { return native_handle() >= 0; }
-  /// For calls that this class does not have; -1 if there is none. It stays its property.
+  /// For calls that this class does not have; -1 if there is none. The fd still owns the
+  /// descriptor.
   int native_handle() const noexcept;
 
   /// Waits for bytes and takes what is there, at most to.size(). 0: the end of the input.
@@ -114,8 +116,8 @@ class GOFER_API fd {
   [[nodiscard]] std::size_t writev(const context& ctx, std::span<const const_buffer> from,
                                    std::error_code& ec) const noexcept;
 
-  /// Until a read, or a write, would not have to wait. For other libraries' calls on the
-  /// descriptor, which must not block.
+  /// Waits until a read, or a write, would not have to wait: before the calls of other libraries on
+  /// the descriptor, which must not block.
   void wait_readable() const;
   void wait_readable(std::error_code& ec) const noexcept;
   void wait_readable(const context& ctx) const;

@@ -1,4 +1,4 @@
-// async: a goroutine with a result. promise: a result that anybody gives.
+// async: a goroutine with a result. promise: a result that any goroutine or thread gives.
 //
 //   gofer::future<int> sum = gofer::async(add_up, std::move(numbers));
 //   use(sum.get());                             // the result, or what the function threw

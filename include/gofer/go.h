@@ -128,9 +128,9 @@ GOFER_API std::size_t num_goroutine();
 /// CPUs that this process may use.
 GOFER_API int num_cpu();
 
-/// Ties the calling goroutine to its present thread: it runs there alone until as many calls of
-/// unlock_os_thread. If it ends while locked, the thread ends with it. In a foreign thread: no
-/// effect.
+/// Binds the calling goroutine to its present thread: until as many calls of unlock_os_thread, the
+/// goroutine runs in that thread only, and no other goroutine does. If it ends while it is bound,
+/// the thread ends with it. In a foreign thread: no effect.
 GOFER_API void lock_os_thread();
 GOFER_API void unlock_os_thread();
 

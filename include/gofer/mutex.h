@@ -13,9 +13,10 @@ namespace gofer {
 
 class context;
 
-/// A lock that parks the goroutine, never its thread. It is not tied to who locked it: another
-/// goroutine or thread may unlock it, as in Go. Who waits for more than 1 ms gets it next (Go's
-/// starvation mode); until then it goes to who comes at the right moment, which is faster.
+/// A lock that parks the goroutine, never its thread. It belongs to no goroutine or thread: another
+/// one may unlock it, as in Go. A waiter that has waited for more than 1 ms gets the mutex next
+/// (Go's starvation mode). Before that, the first goroutine that asks for a free mutex gets it,
+/// which is faster.
 ///
 /// Lockable and TimedLockable. May be destroyed once nobody holds it or waits for it, even while
 /// the last unlock() is still returning.

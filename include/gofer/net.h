@@ -59,8 +59,8 @@ class GOFER_API address {
   socklen_t size_ = 0;
 };
 
-/// How a TCP connection finds out that the other side is gone without a word: when nothing has come
-/// for `idle`, it asks, every `interval`, and fails with ETIMEDOUT after so many probes without an
+/// How a TCP connection notices that the other side has vanished: after `idle` without data it
+/// sends a probe every `interval`, and fails with ETIMEDOUT after `probes` of them without an
 /// answer. The defaults are Go's. Calls with numbers that the kernel does not take (less than 1, or
 /// more than 32767 seconds or 127 probes) fail with std::errc::invalid_argument.
 struct keep_alive {
@@ -75,7 +75,7 @@ struct keep_alive {
 class GOFER_API conn : public fd {
  public:
   conn() noexcept = default;
-  /// Owns a socket that somebody else has connected.
+  /// Owns `native`, a socket that is connected.
   explicit conn(int native) : fd(native) {}
   conn(int native, std::error_code& ec) noexcept : fd(native, ec) {}
 
@@ -94,7 +94,7 @@ class GOFER_API conn : public fd {
   /// false: small packets may wait for an answer to the one before (Nagle's algorithm).
   void set_no_delay(bool on) const;
   void set_keep_alive(const keep_alive& how) const;
-  /// So long for both times; zero: never.
+  /// `idle` for both times; zero turns keep-alive off.
   void set_keep_alive(std::chrono::seconds idle) const;
 
  private:
@@ -143,7 +143,7 @@ class GOFER_API listener : private fd {
 
 struct dial_options {
   net::keep_alive keep_alive{};
-  /// How long an address of a name may be alone before the next is tried beside it.
+  /// How long one address of a name is tried alone before the next is tried beside it.
   std::chrono::milliseconds attempt_delay = std::chrono::milliseconds(250);
 };
 

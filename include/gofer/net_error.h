@@ -10,7 +10,7 @@ namespace gofer::net {
 
 /// All equal std::errc::invalid_argument, but for path_too_long: std::errc::filename_too_long.
 enum class address_errc {
-  missing_port = 1,  ///< "127.0.0.1" or "127.0.0.1:"
+  missing_port = 1,  ///< "127.0.0.1"; "127.0.0.1:" to be dialled
   too_many_colons,   ///< an IPv6 address without brackets
   bad_brackets,      ///< "[::1", "[::1]80" or "a[b]:80"
   bad_port,          ///< a number above 65535, or neither a number nor a name

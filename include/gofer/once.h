@@ -1,4 +1,4 @@
-// once: something that happens one time, whoever comes first.
+// once: a function that runs one time, in the first goroutine that calls it.
 #pragma once
 
 #include <gofer/context.h>
@@ -29,8 +29,8 @@ class once {
     std::invoke(std::forward<F>(f), std::forward<Args>(args)...);
     done_.store(true, std::memory_order_release);
   }
-  /// Waits for the call of another at most until the context is done. False: it was done first. An
-  /// f that runs is not ended by it.
+  /// If another goroutine runs its function, waits for that at most until the context is done.
+  /// False: the context was done first. The context does not end an f that runs.
   template <class F, class... Args>
     requires std::is_invocable_v<F, Args...>
   [[nodiscard]] bool call(const context& ctx, F&& f, Args&&... args) {

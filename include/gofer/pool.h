@@ -1,4 +1,4 @@
-// pool: objects to be used again, without a lock that everybody needs.
+// pool: objects to be used again, without a lock that all processors share.
 #pragma once
 
 #include <gofer/detail/config.h>
@@ -28,7 +28,7 @@ template <class T>
 class pool {
  public:
   pool() : pool([] { return std::make_unique<T>(); }) {}
-  /// What to do when there is none.
+  /// `make` makes an object when the pool has none.
   explicit pool(std::function<std::unique_ptr<T>()> make)
       : core_(detail::pool_new()), make_(std::move(make)) {}
   pool(const pool&) = delete;
@@ -37,7 +37,7 @@ class pool {
     detail::pool_delete(core_, [](void* p) { delete static_cast<T*>(p); });
   }
 
-  /// One that was put, as it was left, or a new one.
+  /// An object that was put here, in the state in which it was put, or a new one.
   [[nodiscard]] std::unique_ptr<T> get() {
     if (void* p = detail::pool_take(core_); p != nullptr) {
       return std::unique_ptr<T>(static_cast<T*>(p));

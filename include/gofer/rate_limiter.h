@@ -12,8 +12,8 @@
 
 namespace gofer {
 
-/// A token bucket: `burst` tokens at most, refilled at `rate` a second. Who waits has its place by
-/// the order of its coming.
+/// A token bucket: `burst` tokens at most, refilled at `rate` a second. Callers of wait() get their
+/// tokens in the order of the calls.
 class rate_limiter {
  public:
   rate_limiter(double rate, double burst) : rate_(rate), burst_(burst), tokens_(burst) {

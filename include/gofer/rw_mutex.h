@@ -14,11 +14,12 @@ namespace gofer {
 class context;
 
 /// As in Go, a writer that waits keeps new readers out, and the readers that have gathered behind a
-/// writer all come before the next one: neither side starves. A reader must therefore not lock it
-/// for reading again while it holds it. SharedTimedLockable.
+/// writer all come before the next one: neither side starves. A goroutine that holds a read lock
+/// must therefore not take another one: it could wait for a writer that waits for it.
+/// SharedTimedLockable.
 ///
-/// Readers that meet each other often, on several threads, cease to count themselves in one place
-/// and then read in parallel at full speed; the next writer pays a microsecond for that.
+/// Readers on several threads that often compete for the common count stop using it, and then read
+/// in parallel at full speed; the next writer pays a microsecond for that.
 class GOFER_API rw_mutex {
  public:
   constexpr rw_mutex() noexcept = default;

@@ -19,10 +19,10 @@ namespace gofer {
 
 class context;
 
-/// Weighted, as Go's x/sync/semaphore: waiters are served strictly in the order of their coming, so
-/// that a large request is not starved by small ones. A request for more permits than there are in
-/// all waits aside and keeps nobody waiting; a semaphore that begins with 0 permits has no such
-/// limit.
+/// Weighted, as Go's x/sync/semaphore: waiters are served strictly in the order in which they
+/// arrived, so that a large request is not starved by small ones. A request for more permits than
+/// there are in all waits aside and does not hold up the others; a semaphore that begins with 0
+/// permits has no such limit.
 class GOFER_API semaphore {
  public:
   /// The most permits that there can be.
@@ -33,7 +33,7 @@ class GOFER_API semaphore {
   semaphore(const semaphore&) = delete;
   semaphore& operator=(const semaphore&) = delete;
 
-  /// Waits until n permits are free and nobody waits in front, and takes them.
+  /// Waits until n permits are free and every earlier waiter has been served, and takes them.
   void acquire(std::int64_t n = 1) { acquire_until(n, detail::no_deadline); }
   [[nodiscard]] bool try_acquire(std::int64_t n = 1) { return acquire_until(n, 0); }
   /// False: the time was over, nothing was taken.

@@ -93,12 +93,12 @@ class GOFER_API server {
 
   /// Accepts and serves connections until the server is shut down; then closes the listener and
   /// returns when the last handler of the server has. Throws std::system_error if nothing can be
-  /// accepted there any more, such as io_errc::closed if others have closed the listener; the
+  /// accepted there any more, such as io_errc::closed if the program has closed the listener; the
   /// handlers go on then. May be called for several listeners at the same time.
   void serve(const listener& l);
 
   /// Stops accepting, for good, and lets the handlers finish. Once ctx is done, close(). True: all
-  /// have finished by themselves. Not for handlers, nor for on_error: they would wait for their own
+  /// have finished by themselves. A handler or on_error must not call it: it would wait for its own
   /// end, until ctx is done.
   bool shutdown(const context& ctx);
   /// Stops accepting, cancels the handlers' context and closes their connections. Waits neither for
@@ -113,9 +113,9 @@ class GOFER_API server {
   std::unique_ptr<state> state_;
 };
 
-/// Of a handler's context, or of one that is derived from it: one that is done with it, and as soon
-/// as the server begins to shut down. It has the same values and the same deadline. A handler calls
-/// this once, not for each request. Other contexts are given back as they are.
+/// Takes a handler's context, or one that is derived from it, and returns a context with the same
+/// values and deadline that is also done as soon as the server begins to shut down. A handler calls
+/// this once, not for each request. Any other context is returned as it is.
 [[nodiscard]] GOFER_API context serving(const context& ctx);
 
 /// Serves until ctx is done, then lets the handlers finish for options.grace, then ends them.

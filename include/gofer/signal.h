@@ -9,19 +9,20 @@
 //
 // All of it may be called at any time, from goroutines and from other threads.
 //
-// What Go's os/signal does: nobody waits for a receiver, so a channel without room loses the
-// signal: give it a buffer, of 1 for a channel of one signal. Signals of one number that come
-// faster than the runtime looks are one. Any number of channels may want the same signal.
+// As in Go's os/signal, the runtime does not wait for a receiver: a channel without room loses the
+// signal. Give the channel a buffer; room for 1 is enough for one signal number. Signals of one
+// number that arrive before the runtime has looked count as one. Any number of channels may be
+// registered for the same signal.
 //
-// The first channel that wants a signal replaces what the process did on it before, be it the
-// default, to ignore it, or a handler of its own, which is not called meanwhile. When the last
-// channel is stopped, that is put back, unless others have replaced it in between.
+// The first channel that is registered for a signal replaces the signal's former effect: the
+// default, to ignore it, or a handler of the program, which is then not called. When the last
+// channel is stopped, the former effect is put back, unless the program has replaced it in between.
 //
 // A signal reaches the process in a thread that does not block it, so at least one must not. The
 // runtime's threads have the mask of the thread that started the runtime.
 //
 // In the child of a fork() every signal has the effect again that it had before the first channel
-// wanted it, so signals end the child, and exec passes on which ones are ignored.
+// was registered for it. So signals can end the child, and exec passes on which ones are ignored.
 //
 // If the program closes the runtime's descriptors (closefrom(3), for example), the runtime opens
 // new ones; a signal at that very moment may be lost.

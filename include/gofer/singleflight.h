@@ -18,8 +18,7 @@
 
 namespace gofer {
 
-/// Calls with one key that overlap in time share one execution and its result, which T must be
-/// copyable for.
+/// Calls with one key that overlap in time share one execution and its result. T must be copyable.
 template <class Key, class T, class Compare = std::less<Key>>
 class singleflight {
  public:
@@ -31,8 +30,8 @@ class singleflight {
     return run(context(), key, std::forward<F>(f));
   }
   /// Waits for the execution of another caller at most until the context is done, and throws its
-  /// cause() then. What f does is not ended by it: f needs a context of its own, and the first
-  /// caller's context would be that of all who share the result.
+  /// cause() then. The context does not end f, whose result other callers may share: give f a
+  /// context of its own, not that of the first caller.
   template <class F>
   T run(const context& ctx, const Key& key, F&& f) {
     ctx.throw_if_done();
