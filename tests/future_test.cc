@@ -7,6 +7,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "support/child.h"
 #include "support/goroutines_and_threads.h"
@@ -65,6 +66,17 @@ TEST(Promise, GivesItsFutureAValue) {
     text.set_value("converted");
     EXPECT_EQ(t.get(), "converted");
   });
+}
+
+TEST(Promise, TakesAValueInBraces) {
+  promise<std::vector<int>> p;
+  auto f = p.get_future();
+  p.set_value({1, 2, 3});
+  EXPECT_EQ(f.get(), (std::vector{1, 2, 3}));
+  promise<std::string> text;
+  auto g = text.get_future();
+  text.set_value({});
+  EXPECT_EQ(g.get(), "");
 }
 
 TEST(Promise, GivesItsFutureAnException) {

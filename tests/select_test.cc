@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "runtime/sanitizer.h"
@@ -497,6 +498,14 @@ TEST(AnyCase, KeepsItsChannelAlive) {
     cases.emplace_back(on_recv(chan<int>()));
   }
   EXPECT_EQ(select(cases), 0u);
+}
+
+TEST(Select, SendsAValueInBraces) {
+  run([] {
+    chan<std::pair<int, std::string>> c(1);
+    EXPECT_EQ(select(on_send(c, {1, "one"})), 0U);
+    EXPECT_EQ(c.recv(), std::pair(1, std::string("one")));
+  });
 }
 
 TEST(AnyCase, MayLieInATemporaryVector) {

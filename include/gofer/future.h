@@ -171,6 +171,10 @@ class promise {
     }
     state_->ready.close();
   }
+  /// The same for a value in braces: p.set_value({1, 2}).
+  void set_value(typename detail::future_state<T>::stored&& value) requires std::is_object_v<T> {
+    set_value<T>(std::move(value));
+  }
   /// What get() throws.
   void set_exception(std::exception_ptr error) {
     claim();

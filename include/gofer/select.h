@@ -216,7 +216,8 @@ template <detail::receives C, class T>
 
 /// Sends value to c, a channel or its sending side. What is given as an rvalue is moved from only
 /// if this case happens.
-template <detail::sends C, class V, class F = detail::nothing>
+template <detail::sends C, class V = typename std::remove_cvref_t<C>::value_type,
+          class F = detail::nothing>
 [[nodiscard]] auto on_send(C&& c, V&& value, F f = {}) {
   [[maybe_unused]] detail::sent_from<std::remove_cvref_t<C>, V> check;
   using T = typename std::remove_cvref_t<C>::value_type;
