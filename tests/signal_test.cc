@@ -238,7 +238,7 @@ TEST_F(Signal, RefusesWhatCannotBeCaught) {
   refused({32}, "signal 32 is none");
   refused({}, "no signals");
   EXPECT_EQ(thrown_by([] { signal_notify(chan<int>(), {SIGUSR1}); }), std::errc::invalid_argument);
-  EXPECT_EQ(thrown_by([] { notify_context(background(), {SIGKILL}); }),
+  EXPECT_EQ(thrown_by([] { static_cast<void>(notify_context(background(), {SIGKILL})); }),
             std::errc::invalid_argument);
 }
 
