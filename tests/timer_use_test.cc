@@ -16,6 +16,7 @@
 #include "support/procs.h"
 #include "support/scaled.h"
 #include "support/wait_until.h"
+#include "sync/chan.h"
 
 namespace gofer {
 namespace {
@@ -233,6 +234,32 @@ TEST(Timer, ThatFiredUnreceivedIsWaitingAsFarAsStopIsConcerned) {
   EXPECT_TRUE(t.stop());
   EXPECT_FALSE(t.c().try_recv());
   EXPECT_FALSE(t.stop());
+}
+
+// A receiver that holds the channel's lock takes the time out while stop() or reset() waits for the
+// lock. However late they come, they have not kept the timer from firing.
+TEST(Timer, ThatIsReceivedFromDuringStopOrResetWasNotStopped) {
+  for (const bool stops : {true, false}) {
+    timer t(0s);
+    ASSERT_TRUE(wait_until([&] { return has_fired(t); }));
+    const time_chan c = t.c();
+    std::atomic<bool> begun{false};
+    bool was_waiting = false;
+    c.core()->lock.lock();
+    std::thread other([&] {
+      begun = true;
+      was_waiting = stops ? t.stop() : t.reset(1h);
+    });
+    while (!begun) std::this_thread::yield();
+    std::this_thread::sleep_for(20ms);
+    time_point received;
+    internal::Waiter* partner = nullptr;
+    EXPECT_EQ(detail::try_recv_locked(c.core(), &received, partner), detail::chan_result::ok);
+    c.core()->lock.unlock();
+    other.join();
+    EXPECT_FALSE(was_waiting) << (stops ? "stop" : "reset");
+    EXPECT_EQ(t.stop(), !stops);
+  }
 }
 
 TEST(Timer, HasAChannelWithoutLengthAndCapacity) {

@@ -155,11 +155,14 @@ void chan_give_back(chan_core* c, void* node) noexcept {
   if (w != nullptr) wake(inside.m(), w);
 }
 
-void drop_trivial(chan_core* c) {
+bool drop_trivial(chan_core* c) {
+  if (chan_len(c) == 0) return false;
   c->lock.lock();
+  const bool dropped = c->count.load(relaxed) != 0;
   c->first = 0;
   c->count.store(0, release);
   c->lock.unlock();
+  return dropped;
 }
 
 bool chan_close(chan_core* c) {

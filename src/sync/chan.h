@@ -167,8 +167,8 @@ struct alignas(16) chan_core {
 }
 
 /// A send that does not wait, and an end of all elements, for a caller that is inside; they are
-/// trivial.
+/// trivial. False: there was no element.
 void try_send_inside(internal::M* m, chan_core* c, void* value);
-void drop_trivial(chan_core* c);
+bool drop_trivial(chan_core* c);
 
 }  // namespace gofer::detail

@@ -227,10 +227,7 @@ bool timer_reset(timer_state* t, std::int64_t when_ns, std::int64_t period_ns) {
         started = start_timer(inside.m(), &t->timer, when_ns);
       }
     }
-    if (t->channel != nullptr && chan_len(t->channel) != 0) {
-      drop_trivial(t->channel);
-      waited = true;
-    }
+    if (t->channel != nullptr && drop_trivial(t->channel)) waited = true;
   }
   if (!started) {
     t->refs.fetch_sub(1, release);  // not the last one: the caller has another
@@ -252,10 +249,7 @@ bool timer_stop(timer_state* t) {
       waited = waited || t->next_ns != 0 || t->claimed + 1 == t->generation.load(relaxed);
       t->next_ns = 0;
     }
-    if (t->channel != nullptr && chan_len(t->channel) != 0) {
-      drop_trivial(t->channel);
-      waited = true;
-    }
+    if (t->channel != nullptr && drop_trivial(t->channel)) waited = true;
   }
   if (in_heap) t->refs.fetch_sub(1, release);  // not the last one: the caller has another
   return waited;
