@@ -13,6 +13,7 @@
 
 #include "runtime/sched.h"
 #include "support/chan_waiters.h"
+#include "support/quiescent.h"
 #include "support/scaled.h"
 #include "support/wait_until.h"
 
@@ -124,6 +125,29 @@ TEST(TaskGroup, MayBeUsedAgainAndThrowsWhatFailsLater) {
   group.go([] { throw std::runtime_error("third"); });
   EXPECT_EQ(error_of_wait(), "third");
   EXPECT_EQ(error_of_wait(), "none");
+}
+
+TEST(TaskGroup, ThrowsToAllWhoWaitAtTheSameTime) {
+  for (int round = 0; round < scaled(200); ++round) {
+    task_group group;
+    chan<int> gate(0);
+    group.go([=] {
+      gate.recv();
+      throw std::runtime_error("failed");
+    });
+    wait_group wg;
+    for (int i = 0; i < 3; ++i) {
+      wg.go([&] { EXPECT_THROW(group.wait(), std::runtime_error); });
+    }
+    auto [ctx, cancel] = with_cancel(background());
+    wg.go([&, ctx = ctx] { EXPECT_FALSE(group.wait(ctx)); });
+    ASSERT_TRUE(test::all_asleep());  // they wait
+    cancel();
+    ASSERT_TRUE(test::all_asleep());
+    gate.close();
+    wg.wait();
+    EXPECT_NO_THROW(group.wait()) << "an error is thrown once";
+  }
 }
 
 TEST(TaskGroup, WithoutErrorsEndsQuietly) {

@@ -85,28 +85,49 @@ class task_group {
   }
 
   /// Waits for all members, cancels ctx(), and throws what the first that failed threw since the
-  /// last wait(). The group may be used again; ctx() stays cancelled.
+  /// last wait(). Callers that wait at the same time all get it. The group may be used again; ctx()
+  /// stays cancelled.
   void wait() {
+    waiter self(*this);
     members_.wait();
-    take_error();
+    self.throw_error();
   }
   /// The same. False: the context was done before all members were; they go on.
   [[nodiscard]] bool wait(const context& ctx) {
+    waiter self(*this);
     if (!members_.wait(ctx)) return false;
-    take_error();
+    self.throw_error();
     return true;
   }
 
  private:
-  void take_error() {
-    cancel_();
-    std::exception_ptr error;
-    {
-      std::lock_guard guard(mutex_);
-      error = std::exchange(error_, nullptr);
+  // A call of wait(). The last one that returns forgets an error that was thrown.
+  class waiter {
+   public:
+    explicit waiter(task_group& group) : group_(group) {
+      std::lock_guard guard(group_.mutex_);
+      ++group_.waiters_;
     }
-    if (error) std::rethrow_exception(error);
-  }
+    waiter(const waiter&) = delete;
+    waiter& operator=(const waiter&) = delete;
+    ~waiter() {
+      std::lock_guard guard(group_.mutex_);
+      if (--group_.waiters_ == 0 && std::exchange(group_.thrown_, false)) group_.error_ = nullptr;
+    }
+    void throw_error() {
+      group_.cancel_();
+      std::exception_ptr error;
+      {
+        std::lock_guard guard(group_.mutex_);
+        error = group_.error_;
+        group_.thrown_ = error != nullptr;
+      }
+      if (error) std::rethrow_exception(error);
+    }
+
+   private:
+    task_group& group_;
+  };
   permit_guard acquired() {
     return limit_ == nullptr ? permit_guard() : permit_guard(*limit_, std::adopt_lock);
   }
@@ -138,7 +159,7 @@ class task_group {
   void fail(std::exception_ptr error) {
     {
       std::lock_guard guard(mutex_);
-      if (error_) return;
+      if (error_ && !std::exchange(thrown_, false)) return;
       error_ = error;
     }
     cancel_(error);
@@ -150,6 +171,8 @@ class task_group {
   wait_group members_;
   mutex mutex_;
   std::exception_ptr error_;
+  bool thrown_ = false;      // error_, by a wait() beside which another one has yet to return
+  std::size_t waiters_ = 0;  // calls of wait()
   int exceptions_ = std::uncaught_exceptions();
 };
 
