@@ -90,8 +90,11 @@ TEST(Context, DeadlineOfTheParentStaysIfItIsEarlier) {
 
 TEST(Context, DeadlineInThePastIsDoneAtOnce) {
   for (auto d : {0s, -1s}) {
+    const auto before = std::chrono::steady_clock::now();
     auto [ctx, cancel] = with_timeout(background(), d);
     EXPECT_EQ(ctx.err(), std::errc::timed_out);
+    EXPECT_GE(ctx.deadline(), before) << "not the beginning of the clock";
+    EXPECT_LE(ctx.deadline(), std::chrono::steady_clock::now());
   }
   auto [ctx, cancel] = with_timeout(background(), std::chrono::hours::max());
   EXPECT_FALSE(ctx.err());

@@ -297,6 +297,7 @@ struct context_state {
 };
 
 cancellable with_deadline_ns(const context& parent, std::int64_t deadline_ns) {
+  if (deadline_ns == 0) deadline_ns = now_ns();  // a time that is over; deadline() shows this one
   auto state = context_state::derive_cancellable(parent);
   const std::shared_ptr<cancel_node>& node = state->node;
   const bool earlier = deadline_ns < state->deadline_ns;
