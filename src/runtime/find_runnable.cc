@@ -179,17 +179,19 @@ void stop_spinning(M* m) {
   wake_p();
 }
 
+void wait_at_exit(M* m) {
+  if (sched.exit_m.load(relaxed) == m) {
+    fatal_error("wait in a report: no goroutine is scheduled any more");
+  }
+  os::sleep_for_ever();
+}
+
 namespace {
 
 G* look_for_work(M* m, bool& inherits) {
   for (;;) {
     P* p = m->p;
-    if (sched.exiting.load(relaxed)) {
-      if (sched.exit_m.load(relaxed) == m) {
-        fatal_error("wait in a report: no goroutine is scheduled any more");
-      }
-      os::sleep_for_ever();
-    }
+    if (sched.exiting.load(relaxed)) wait_at_exit(m);
     if (sched.stopping.load(seq_cst)) {
       if (m->handed != nullptr) {
         put_global_front(m->handed);

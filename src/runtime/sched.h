@@ -299,6 +299,9 @@ void serve_stack_waiter(P* p);
 /// A goroutine to run, sleeping until there is one; nullptr: the thread is to end.
 G* find_runnable(M* m, bool& inherits);
 void stop_spinning(M* m);
+/// No goroutine is scheduled any more. An M whose goroutine makes the report, and waits in it, ends
+/// the process.
+[[noreturn]] void wait_at_exit(M* m);
 
 // --- scavenge.cc
 /// g, which m is about to run, is being trimmed.

@@ -41,6 +41,7 @@ G* next_goroutine(M* m, bool& inherits) {
       return nullptr;
     }
     if (m->locked_g != nullptr) {
+      if (sched.exiting.load(relaxed)) wait_at_exit(m);
       if (m->handed != nullptr) {
         put_global_front(m->handed);
         m->handed = nullptr;

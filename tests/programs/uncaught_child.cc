@@ -78,6 +78,13 @@ int waiting_what() {
   return in_goroutine([] { throw app::WaitingWhat(); });
 }
 
+int waiting_what_locked() {
+  return in_goroutine([] {
+    gofer::lock_os_thread();
+    throw app::WaitingWhat();
+  });
+}
+
 int no_what() {
   return in_goroutine([] { throw app::NoWhat(); });
 }
@@ -337,6 +344,7 @@ int main(int argc, char** argv) {
                        {"derived", derived},
                        {"throwing_what", throwing_what},
                        {"waiting_what", waiting_what},
+                       {"waiting_what_locked", waiting_what_locked},
                        {"no_what", no_what},
                        {"long_text", long_text},
                        {"nested", nested},
