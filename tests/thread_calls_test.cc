@@ -26,7 +26,7 @@ using SignalStack = ThreadCalls;
 TEST_F(SignalMask, OfAGoroutineEndsWithIt) {
   const ChildResult r = run("mask_ends_with_goroutine");
   EXPECT_TRUE(r.exited_with(0)) << r;
-  EXPECT_EQ(r.out, "SIGTERM=0 SIGHUP=0 SIGURG=0\n") << r;
+  EXPECT_EQ(r.out, "SIGTERM=0 SIGHUP=0 SIGUSR1=0 SIGURG=0\n") << r;
 }
 
 TEST_F(SignalMask, BelongsToTheGoroutineWhileItParks) {

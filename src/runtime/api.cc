@@ -77,7 +77,8 @@ void unlock_os_thread() {
   M* m = enter();
   if (m == nullptr) return;
   StackHead* head = m->curg->head;
-  if (head->locks > 0 && --head->locks == 0) {
+  const int of_mask = head->own_mask ? 1 : 0;  // stays while the goroutine has its own signal mask
+  if (head->locks > of_mask && --head->locks == 0) {
     head->locked_m = nullptr;
     m->locked_g = nullptr;
   }

@@ -59,9 +59,17 @@ int mask_ends_with_goroutine() {
       const sigset_t set = set_of(SIGHUP);
       require(sigprocmask(SIG_BLOCK, &set, nullptr) == 0, "sigprocmask");
     });
+    for (int i = 0; i < 50; ++i) {
+      one.go([] {
+        const sigset_t set = set_of(SIGUSR1);
+        require(pthread_sigmask(SIG_BLOCK, &set, nullptr) == 0, "pthread_sigmask");
+        gofer::unlock_os_thread();  // one too many
+        gofer::yield();
+      });
+    }
     one.wait();
-    std::printf("SIGTERM=%d SIGHUP=%d SIGURG=%d\n", count_blocked(SIGTERM), count_blocked(SIGHUP),
-                count_blocked(SIGURG));
+    std::printf("SIGTERM=%d SIGHUP=%d SIGUSR1=%d SIGURG=%d\n", count_blocked(SIGTERM),
+                count_blocked(SIGHUP), count_blocked(SIGUSR1), count_blocked(SIGURG));
     return 0;
   });
 }
