@@ -193,6 +193,14 @@ TEST(ClosedDescriptors, OfTheRuntimeAreOpenedAnew) {
   }
 }
 
+TEST(ClosedDescriptors, DoNotKeepThePollerAsleepThatWasToldSomethingJustBefore) {
+  // An idle thread does not wake by itself, and with one P nothing else wakes it.
+  const ChildResult r =
+      run_child("denied_child", {"lost_break"}, {"GOMAXPROCS=1", with_debug("idlems=600000")});
+  EXPECT_TRUE(r.exited_with(0)) << r;
+  EXPECT_EQ(r.out, "completed\n") << r;
+}
+
 TEST(WithoutMembarrier, TheNumberOfProcessorsChangesBesideAGoroutineThatComputes) {
   if (internal::tsan_enabled) GTEST_SKIP() << "no signals under TSan";
   const ChildResult r = run_child("denied_child", {"resize_beside_hog"},

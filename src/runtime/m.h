@@ -38,6 +38,8 @@ class Note {
     return consume();
   }
 
+  /// Something has been said and not yet been taken.
+  bool is_said() const { return word_.load(relaxed) == 1; }
   /// What has been said, without waiting for it.
   bool take() { return word_.load(relaxed) != 0 && consume(); }
 

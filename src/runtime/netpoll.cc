@@ -432,4 +432,11 @@ void netpoll_break(M* m) {
   signal_m(m);
 }
 
+// The kernel takes an event back if the program closes break_fd before the poller's thread has got
+// a processor. The poller, with a P that was given to it, would sleep until its time is over.
+void netpoll_break_again() {
+  M* m = sched.poller.load(acquire);
+  if (m != nullptr && m->polls.load(relaxed) && m->note.is_said()) netpoll_break(m);
+}
+
 }  // namespace gofer::internal

@@ -75,5 +75,7 @@ void poll_set_deadline(PollSide& side, int64_t deadline_ns);
 void netpoll(int64_t timeout_ns, GQueue& list);
 /// Ends the wait of m in there.
 void netpoll_break(M* m);
+/// Does so again for a poller that was told something and sleeps all the same. By sysmon.
+void netpoll_break_again();
 
 }  // namespace gofer::internal

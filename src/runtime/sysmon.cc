@@ -513,6 +513,7 @@ void* sysmon_main(void*) {
     const int64_t now = os::now_ns();
     trace_schedule(now);
     const int64_t scavenge_at = scavenge(now);
+    netpoll_break_again();
     if (!retry_thread() && all_idle()) {
       if (sched.has_poller.load(relaxed)) want_poller();
       const bool deep = ++idle_rounds >= idle_rounds_before_deep_sleep && !is_tracing_schedule();

@@ -437,6 +437,27 @@ int closed_descriptors() {
   return 0;
 }
 
+// The poller is told something, and the kernel has taken back the event that would end its sleep:
+// so it is if the program closes the runtime's descriptors before the poller's thread gets a
+// processor. Here it gets no event at all.
+int lost_break() {
+  using gofer::internal::sched;
+  gofer::run([] {
+    const Pair pair = make_pair_of_sockets();
+    echo(pair);
+    gofer::internal::M* poller = nullptr;
+    const auto sleeps = [&] {
+      poller = sched.poller.load();
+      return poller != nullptr && poller->polls.load();
+    };
+    require(wait_until(sleeps), "a thread polls");
+    poller->note.signal();
+    require(wait_until([&] { return !poller->note.is_said(); }), "the poller looks again");
+  });
+  say("completed");
+  return 0;
+}
+
 // The kernel has no room for what comes with a signal.
 void fill_signal_queue() {
   const rlimit none{0, 0};
@@ -531,6 +552,7 @@ int main(int argc, char** argv) {
                        {"without_threads", without_threads},
                        {"first_wait", first_wait},
                        {"closed_descriptors", closed_descriptors},
+                       {"lost_break", lost_break},
                        {"accept_connections", accept_connections},
                        {"full_signal_queue", full_signal_queue},
                        {"unpreempted", unpreempted},
