@@ -194,11 +194,14 @@ TEST(ClosedDescriptors, OfTheRuntimeAreOpenedAnew) {
 }
 
 TEST(ClosedDescriptors, DoNotKeepThePollerAsleepThatWasToldSomethingJustBefore) {
-  // An idle thread does not wake by itself, and with one P nothing else wakes it.
-  const ChildResult r =
-      run_child("denied_child", {"lost_break"}, {"GOMAXPROCS=1", with_debug("idlems=600000")});
-  EXPECT_TRUE(r.exited_with(0)) << r;
-  EXPECT_EQ(r.out, "completed\n") << r;
+  for (const char* procs : {"2", "8"}) {
+    // An idle thread does not wake by itself.
+    const ChildResult r =
+        run_child("denied_child", {"lost_break"},
+                  {std::string("GOMAXPROCS=") + procs, with_debug("idlems=600000")});
+    EXPECT_TRUE(r.exited_with(0)) << r;
+    EXPECT_EQ(r.out, "completed\n") << r;
+  }
 }
 
 TEST(WithoutMembarrier, TheNumberOfProcessorsChangesBesideAGoroutineThatComputes) {

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "../support/wait_until.h"
+#include "os/thread_state.h"
 #include "runtime/sched.h"
 #include "scenarios.h"
 #include "seccomp.h"
@@ -442,17 +443,30 @@ int closed_descriptors() {
 // processor. Here it gets no event at all.
 int lost_break() {
   using gofer::internal::sched;
+  namespace os = gofer::internal::os;
   gofer::run([] {
     const Pair pair = make_pair_of_sockets();
-    echo(pair);
+    gofer::wait_group wg;
+    wg.go([&] {
+      char c = 0;
+      require(pair.far.read({&c, 1}) == 1, "read");
+    });
     gofer::internal::M* poller = nullptr;
     const auto sleeps = [&] {
       poller = sched.poller.load();
-      return poller != nullptr && poller->polls.load();
+      return poller != nullptr && poller->polls.load() &&
+             os::thread_state(poller->tid.load()).doing == os::ThreadState::asleep;
     };
-    require(wait_until(sleeps), "a thread polls");
-    poller->note.signal();
-    require(wait_until([&] { return !poller->note.is_said(); }), "the poller looks again");
+    for (int i = 0; i < 20; ++i) {
+      require(wait_until(sleeps), "a thread polls");
+      poller->note.signal();
+      // Without a call of the runtime: a yield might wake the poller.
+      const auto end = std::chrono::steady_clock::now() + 30s;
+      while (poller->note.is_said() && std::chrono::steady_clock::now() < end) asm volatile("");
+      require(!poller->note.is_said(), "the poller looks again");
+    }
+    pair.near.write_all({"x", 1});
+    wg.wait();
   });
   say("completed");
   return 0;
