@@ -53,6 +53,15 @@ TEST_F(Denied, SignalsOfAnyKindAreMissedOnceAloud) {
       << r;
 }
 
+TEST_F(Denied, HandlersOfSignalsAreMissedOnceAloud) {
+  const ChildResult r = denied("unpreempted_at_start", "EPERM:rt_sigaction");
+  EXPECT_TRUE(r.exited_with(0)) << r;
+  EXPECT_EQ(r.out, "completed\n") << r;
+  EXPECT_EQ(r.err,
+            "gofer: sigaction fails for SIGURG: a goroutine that computes is not preempted\n")
+      << r;
+}
+
 TEST_F(Denied, RoomInTheSignalQueueIsNotNeeded) {
   for (const char* procs : {"1", "2"}) {
     const ChildResult r = denied("full_signal_queue", "", procs);

@@ -129,7 +129,11 @@ void prepare() {
   warn_of_sanitizer();
   install_terminate_report();
   install_overflow_report();
-  sched.has_signal.store(!async_preempt_off && !tsan_enabled && install_preemption(), relaxed);
+  const bool has_signal = !async_preempt_off && !tsan_enabled && install_preemption();
+  if (!has_signal && !async_preempt_off && !tsan_enabled) {
+    warn("sigaction fails for SIGURG: a goroutine that computes is not preempted");
+  }
+  sched.has_signal.store(has_signal, relaxed);
   install_exit_handlers();
   pthread_atfork(nullptr, nullptr, on_fork_child);
   prepared = true;

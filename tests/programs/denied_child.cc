@@ -65,6 +65,7 @@ constexpr Call all_calls[] = {
     {"prctl", SYS_prctl},
     {"process_madvise", SYS_process_madvise},
     {"process_vm_readv", SYS_process_vm_readv},
+    {"rt_sigaction", SYS_rt_sigaction},
     {"rt_sigprocmask", SYS_rt_sigprocmask},
     {"rt_tgsigqueueinfo", SYS_rt_tgsigqueueinfo},
     {"sched_getaffinity", SYS_sched_getaffinity},
@@ -533,6 +534,17 @@ int unpreempted() {
   return 0;
 }
 
+// The runtime starts without the calls, and nothing computes for long.
+int unpreempted_at_start() {
+  deny_argument();
+  gofer::run([] {
+    talk();
+    sleep_a_little();
+  });
+  say("completed");
+  return 0;
+}
+
 // It computes until the number of processors has been changed.
 int resize_beside_hog() {
   std::atomic<bool> stop{false};
@@ -570,5 +582,6 @@ int main(int argc, char** argv) {
                        {"accept_connections", accept_connections},
                        {"full_signal_queue", full_signal_queue},
                        {"unpreempted", unpreempted},
+                       {"unpreempted_at_start", unpreempted_at_start},
                        {"resize_beside_hog", resize_beside_hog}});
 }
