@@ -1,5 +1,6 @@
 // Programs that run out of address space, or of mappings.
 #include <gofer/gofer.h>
+#include <malloc.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
@@ -100,6 +101,8 @@ int sized() {
 
 // The closure lies on the heap, which ends first: there are records and stacks from before.
 int large_closures() {
+  // An arena for each thread would take 64 MiB of the limit, and a busy machine has more threads.
+  require(mallopt(M_ARENA_MAX, 1) == 1, "mallopt");
   gofer::wait_group open;
   gofer::wait_group before;
   open.add(1);
