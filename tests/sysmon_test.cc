@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "runtime/sanitizer.h"
-#include "runtime/sched.h"
+#include "runtime/procs.h"
 #include "runtime/thread_gate.h"
 #include "support/beside.h"
 #include "support/wait_until.h"

@@ -55,11 +55,7 @@ int set_max_threads(int n) {
 
 std::size_t num_goroutine() {
   int64_t n = sched.live.load(relaxed);
-  for (int i = 0; i < max_procs; ++i) {
-    P* p = sched.all_ps[i].load(acquire);
-    if (p == nullptr) break;
-    n += p->live.load(relaxed);
-  }
+  for (P* p : ps_ever()) n += p->live.load(relaxed);
   return n > 0 ? static_cast<std::size_t>(n) : 0;
 }
 
@@ -68,8 +64,8 @@ void lock_os_thread() {
   if (m == nullptr) return;
   StackHead* head = m->curg->head;
   ++head->locks;
-  head->locked_m = m;
-  m->locked_g = m->curg;
+  head->own_m = m;
+  m->own_g = m->curg;
   leave(m);
 }
 
@@ -79,8 +75,8 @@ void unlock_os_thread() {
   StackHead* head = m->curg->head;
   const int of_mask = head->own_mask ? 1 : 0;  // stays while the goroutine has its own signal mask
   if (head->locks > of_mask && --head->locks == 0) {
-    head->locked_m = nullptr;
-    m->locked_g = nullptr;
+    head->own_m = nullptr;
+    m->own_g = nullptr;
   }
   leave(m);
 }

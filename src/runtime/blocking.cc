@@ -18,6 +18,7 @@
 
 #include "os/thread.h"
 #include "os/thread_state.h"
+#include "runtime/procs.h"
 #include "runtime/switch.h"
 #include "runtime/thread_gate.h"
 
@@ -51,14 +52,14 @@ blocking_call::~blocking_call() {
   if (m == nullptr) return;
   m->blocking_at.store(before_, relaxed);
   P* p = m->p;
-  const bool has_p = p->word.load(acquire) == m->p_word;
+  const bool has_p = seems_to_hold_p(m);
   if (has_p && !p->preempt.load(relaxed)) [[likely]]
     return;
   if (sched.forked.load(relaxed)) return;  // there is no runtime to come back to
   const int of_the_call = errno;
   const StackHead* head = m->curg->head;
   if (!has_p && sched.idle_p_count.load(relaxed) == 0 && sched.has_signal.load(relaxed) &&
-      head->locked_m == nullptr && head->no_preempt == 0 && !sched.exiting.load(relaxed)) {
+      head->own_m == nullptr && head->no_preempt == 0 && !sched.exiting.load(relaxed)) {
     note_lost(m, os::own_cpu_ns() - std::exchange(m->used_without_p_ns, 0), call_crowd);
     return;
   }

@@ -32,10 +32,21 @@ inline M* current_m() {
 #endif
 }
 
+/// The gate: from here to leave() the P cannot be taken away. False: m is in doubt whether it still
+/// has its P, and has to settle that first. p_word.h proves this one; nobody else writes in_runtime
+/// = 1 before a look at in_doubt.
+inline bool pass_gate(M* m) {
+  m->in_runtime.store(1, relaxed);
+  compiler_barrier();  // the processor's part of this fence is the taker's membarrier
+  return m->in_doubt.load(acquire) == 0;
+}
 void enter_slow(M* m);
 /// Test builds: the gate does not count, so to enter twice is an error; and so is to enter in a
 /// signal handler, which may have interrupted the runtime.
 void check_entry(const M* m);
+
+/// Outside of the runtime: a look at the word, which may be wrong a moment later.
+inline bool seems_to_hold_p(const M* m) { return m->p->word.load(acquire) == m->p_word; }
 
 /// Inside of the runtime: always.
 inline bool holds_p(const M* m) {
@@ -48,9 +59,7 @@ inline M* enter() {
   M* m = current_m();
   if (m == nullptr) return nullptr;
   if constexpr (checks_enabled) check_entry(m);
-  m->in_runtime.store(1, relaxed);
-  compiler_barrier();  // the processor's part of this fence is the taker's membarrier
-  if (m->in_doubt.load(acquire) != 0) [[unlikely]]
+  if (!pass_gate(m)) [[unlikely]]
     enter_slow(m);
   GOFER_ASSERT(holds_p(m));
   return m;

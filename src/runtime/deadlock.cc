@@ -29,7 +29,7 @@ struct Snapshot {
 // lowers the count, and raising it again takes a thread that runs.
 Snapshot look() {
   LockGuard guard(sched.lock);
-  const bool all_idle = sched.idle_m_count + sched.idle_locked_ms == sched.ms;
+  const bool all_idle = sched.idle_m_count + sched.idle_bound_ms == sched.ms;
   const bool wanted = sched.runs.load(seq_cst) > 0 || sched.exit_tid.load(seq_cst) != 0;
   const bool quiet = wanted && all_idle && global_count_locked() == 0 &&
                      earliest_timer_ns() == no_timer && sched.poll_waiters.load(seq_cst) == 0 &&

@@ -37,7 +37,7 @@
 
 #include "os/thread.h"
 #include "runtime/panic.h"
-#include "runtime/sched.h"
+#include "runtime/procs.h"
 #include "runtime/waiter.h"
 
 namespace gofer::internal {
@@ -52,14 +52,15 @@ void leave_scheduler(M* m) {
   sigemptyset(&urgent);
   sigaddset(&urgent, SIGURG);
   os::set_signal_mask(SIG_BLOCK, &urgent, nullptr);  // one of ours may be on its way
-  m->in_runtime.store(1, relaxed);
-  compiler_barrier();
-  sched.lock.lock();
-  const bool has_p = keep_p(m);
-  if (!has_p) m->p = nullptr;  // noticed: it cannot be given back any more
-  forget_lost(m);
-  m->guard = nullptr;
-  sched.lock.unlock();
+  pass_gate(m);                                      // keep_p settles the doubt
+  bool has_p;
+  {
+    LockGuard guard(sched.lock);
+    has_p = keep_p(m);
+    if (!has_p) m->p = nullptr;  // noticed: it cannot be given back any more
+    forget_lost(m);
+    m->guard = nullptr;
+  }
   if (has_p) end_m(m);
   LockGuard guard(sched.lock);
   --sched.ms;

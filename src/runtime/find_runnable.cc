@@ -2,32 +2,20 @@
 // queue; its P's runnext and ring; the global queue; the network; the other Ps; and again
 // everything, before it sleeps.
 //
-// Spinning. An M that looks for work at others is "spinning" and counted. At most half of the busy
-// Ps may spin, else looking would cost more than it finds. Who submits work wakes an M only if none
-// spins: the spinning one will find it.
-//
-// No work may be overlooked between "found nothing" and "asleep". The submitter puts the goroutine,
-// then reads the count of spinning Ms; the spinner gives its P to the idle list, lowers the count,
-// then looks at every queue again. Both sides are seq_cst (a store-load pair on each), so either
-// the submitter sees nobody spinning and wakes one, or the spinner sees the goroutine. Only the
-// spinning need to look again: an M that was not allowed to spin leaves that to those who do, and
-// need_spinning catches the case that they stop just then (see wake_p).
-// tests/model/idle.pml checks this.
+// An M that looks for work at others is "spinning". spinning.h has the rules, and why no work is
+// overlooked between "found nothing" and "asleep": the spinning M gives up its P (become_idle),
+// stops spinning, and looks at every queue again (look_again).
 #include "os/thread.h"
 #include "runtime/netpoll.h"
 #include "runtime/panic.h"
+#include "runtime/procs.h"
 #include "runtime/queues.h"
+#include "runtime/spinning.h"
 #include "runtime/steal_order.h"
 #include "runtime/thread_gate.h"
 
 namespace gofer::internal {
 namespace {
-
-void start_spinning(M* m) {
-  m->spinning = true;
-  sched.spinning_ms.fetch_add(1, seq_cst);
-  sched.need_spinning.store(0, seq_cst);
-}
 
 G* take_global_locking(P* p, uint32_t max) {
   if (sched.queue_size.load(relaxed) == 0) return nullptr;
@@ -45,7 +33,7 @@ bool next_can_wait() {
   LockGuard guard(sched.lock);
   const G* next = next_global_locked();
   if (next == nullptr || next != sched.tied_queue.front()) return false;
-  const M* m = next->head->locked_m;
+  const M* m = next->head->own_m;
   return m->paused.load(relaxed) && os::now_ns() - m->paused_ns < longest_patience_ns;
 }
 
@@ -136,12 +124,8 @@ G* take_from_crowd(P* p, bool resumed) {
 
 // Without a P: is there work in any queue? Then with an idle P at hand, go on looking.
 P* look_again() {
-  const auto procs = static_cast<uint32_t>(sched.procs.load(acquire));
   bool found = sched.queue_size.load(seq_cst) != 0;
-  for (uint32_t i = 0; i < procs && !found; ++i) {
-    P* p = sched.all_ps[i].load(acquire);
-    found = p != nullptr && !p->queue.empty();
-  }
+  for (P* p : all_ps()) found = found || !p->queue.empty();
   if (!found) return nullptr;
   LockGuard guard(sched.lock);
   P* p = take_idle_p();
@@ -149,35 +133,26 @@ P* look_again() {
   return p;
 }
 
-// With the lock: gives up the P unless there is work after all. True: look again with it.
-bool keep_p(M* m, G*& g) {
+// Gives up the P of m, which has found nothing to do. False: there is work after all, perhaps g.
+bool become_idle(M* m, G*& g) {
   LockGuard guard(sched.lock);
-  if (sched.stopping.load(relaxed) || sched.exiting.load(relaxed)) return true;
+  if (sched.stopping.load(relaxed) || sched.exiting.load(relaxed)) return false;
   g = take_global(m->p, 0);
-  if (g != nullptr) return true;
-  if (sched.stack_waiter_count.load(relaxed) != 0 && m->p->stacks.count != 0) return true;
+  if (g != nullptr) return false;
+  if (sched.stack_waiter_count.load(relaxed) != 0 && m->p->stacks.count != 0) return false;
   P* p = release_p(m);
   put_idle_p(p);
   if (!m->spinning && sched.need_spinning.load(seq_cst) != 0) {
-    // Somebody submitted work and found no idle P: this one is for him.
+    // A submitter of work has found no idle P: m looks for that work with this one.
     p = take_idle_p();
     acquire_p(m, p);
     start_spinning(m);
-    return true;
+    return false;
   }
-  return false;
+  return true;
 }
 
 }  // namespace
-
-void stop_spinning(M* m) {
-  m->spinning = false;
-  const int32_t before = sched.spinning_ms.fetch_sub(1, seq_cst);
-  GOFER_ASSERT(before > 0);
-  static_cast<void>(before);
-  // This M has found work, so there may be more: somebody else shall look.
-  wake_p();
-}
 
 void wait_at_exit(M* m) {
   if (sched.exit_m.load(relaxed) == m) {
@@ -241,15 +216,12 @@ G* look_for_work(M* m, bool& inherits) {
       continue;
     }
     G* g = nullptr;
-    if (keep_p(m, g)) {
+    if (!become_idle(m, g)) {
       if (g != nullptr) return g;
       continue;
     }
     if (m->spinning) {
-      m->spinning = false;
-      const int32_t before = sched.spinning_ms.fetch_sub(1, seq_cst);
-      GOFER_ASSERT(before > 0);
-      static_cast<void>(before);
+      stop_spinning(m);
       if (P* again = look_again(); again != nullptr) {
         acquire_p(m, again);
         start_spinning(m);

@@ -74,11 +74,11 @@ struct alignas(64) StackHead {
   void* sp = nullptr;  // saved stack pointer; meaningful while the goroutine does not run
   ExceptionState exceptions;
   atomic<M*> m{nullptr};  // the M that runs it
-  M* locked_m = nullptr;  // the only M that may run it: lock_os_thread, or tied (retake.cc)
+  M* own_m = nullptr;     // the only M that may run it: lock_os_thread, or tied (retake.cc)
   LocalTable* locals = nullptr;
   int32_t locks = 0;  // calls of lock_os_thread to be undone
   WaitReason wait_reason = WaitReason::none;
-  bool tied = false;            // locked_m is not the user's doing
+  bool tied = false;            // own_m is not the user's doing
   bool exits = false;           // goexit() unwinds it
   uint8_t no_preempt = 0;       // scopes in which it is not to be paused
   uint32_t slice_used_us = 0;   // when it was paused before the end of its slice
@@ -108,7 +108,7 @@ struct alignas(64) G {
 
   alignas(detail::closure_align) std::byte closure[detail::closure_size];
 
-  bool locked() const { return head != nullptr && head->locked_m != nullptr; }
+  bool has_own_m() const { return head != nullptr && head->own_m != nullptr; }
   /// Waits for a P for the thread that it was paused or lost its P in.
   bool tied() const { return head != nullptr && head->tied; }
   /// Has always parked soon, of late.

@@ -13,8 +13,8 @@
 #include "os/thread.h"
 #include "runtime/netpoll.h"
 #include "runtime/panic.h"
+#include "runtime/procs.h"
 #include "runtime/queues.h"
-#include "runtime/sched.h"
 
 namespace gofer::internal {
 namespace {
@@ -23,7 +23,7 @@ namespace {
 
 // m shall sleep until then for all timers. The second look is for those that are started between
 // the first one and the moment at which others can see how long m sleeps.
-int64_t become_sleeper_locked(M* m) {
+int64_t become_sleeper_locked(M* m) GOFER_REQUIRES(sched.lock) {
   sched.sleeper = m;
   m->unannounced_timer_ns = no_timer;
   int64_t earliest = earliest_timer_ns();
@@ -43,7 +43,7 @@ bool become_poller_locked(M* m) {
 }
 
 // A P for timers that are due, if one is idle.
-P* take_idle_p_for_timers_locked(int64_t earliest) {
+P* take_idle_p_for_timers_locked(int64_t earliest) GOFER_REQUIRES(sched.lock) {
   if (earliest == no_timer || os::now_ns() < earliest) return nullptr;
   P* p = take_idle_p();
   // All Ps are busy and will come to it. Who starts a timer from now on may wake the sleeper again.
@@ -51,7 +51,9 @@ P* take_idle_p_for_timers_locked(int64_t earliest) {
   return p;
 }
 
-bool all_idle_locked() { return sched.idle_m_count + sched.idle_locked_ms == sched.ms; }
+bool all_idle_locked() GOFER_REQUIRES(sched.lock) {
+  return sched.idle_m_count + sched.idle_bound_ms == sched.ms;
+}
 
 // To sleep and be woken takes 40 us or more if the core goes to sleep, too. A poller whose waits
 // are short asks for a while without sleeping; each time that this was in vain it does so more
@@ -112,22 +114,27 @@ bool sleep_once(M* m, bool poll, int64_t timeout_ns, bool for_timer, GQueue& rea
   return told;
 }
 
-// Whom m, which is idle, has found in the netpoller goes to a P for m. False: none is idle, all of
-// them run something else, and the goroutines are the first to come.
+// Takes an idle P for m, which is idle, and queues `ready` on it. Returns false if no P is idle; the
+// goroutines are the first to run then.
 bool take_p_for(M* m, GQueue& ready) {
-  sched.lock.lock();
+  bool all_busy = false;
   P* p = nullptr;
-  if (m->on_idle_list) {
-    p = take_idle_p();
-    if (p == nullptr) {
-      put_global_locked(ready, true);
-      sched.lock.unlock();
-      wake_p();
-      return false;
+  {
+    LockGuard guard(sched.lock);
+    if (m->on_idle_list) {
+      p = take_idle_p();
+      all_busy = p == nullptr;
+      if (all_busy) {
+        put_global_locked(ready, true);
+      } else {
+        remove_idle_m_locked(m);
+      }
     }
-    remove_idle_m_locked(m);
   }
-  sched.lock.unlock();
+  if (all_busy) {
+    wake_p();
+    return false;
+  }
   if (p != nullptr) {
     acquire_p(m, p);
   } else {
@@ -142,7 +149,7 @@ bool take_p_for(M* m, GQueue& ready) {
 // to somebody else.
 enum class Suits { not_at_all, as_sleeper, as_poller, well, best };
 
-Suits suits(const M* m, int cpu) {
+Suits suits(const M* m, int cpu) GOFER_REQUIRES(sched.lock) {
   if (m == sched.sleeper) return Suits::as_sleeper;
   if (m == sched.poller.load(relaxed)) return Suits::as_poller;
   return m->last_cpu == cpu ? Suits::best : Suits::well;
@@ -216,16 +223,6 @@ void wake_m(M* m) {
   if (m->polls.load(seq_cst)) netpoll_break(m);
 }
 
-void give_p(M* m, P* p, bool spinning) {
-  m->spinning = spinning;
-  m->next_p.store(p, release);
-}
-
-void take_given_p(M* m) {
-  acquire_p(m, m->next_p.load(acquire));
-  m->next_p.store(nullptr, relaxed);
-}
-
 bool sleep_idle(M* m, const IdleTask& first_task) {
   IdleTask task = first_task;
   const int64_t start = os::now_ns();
@@ -272,30 +269,34 @@ bool sleep_idle(M* m, const IdleTask& first_task) {
 }
 
 bool stop_m(M* m) {
-  sched.lock.lock();
-  // Who could not start a thread has left its P idle and its work in the queue, perhaps after m
-  // looked there for the last time.
-  if (global_count_locked() != 0 || sched.no_thread_until_ns.load(relaxed) != 0) {
-    if (P* p = take_idle_p_with_work_locked(); p != nullptr) {
-      sched.lock.unlock();
+  IdleTask task;
+  P* p = nullptr;
+  {
+    LockGuard guard(sched.lock);
+    // An M that could not start a thread has left its P idle and its work in the queue, perhaps
+    // after m looked there for the last time.
+    if (global_count_locked() != 0 || sched.no_thread_until_ns.load(relaxed) != 0) {
+      p = take_idle_p_with_work_locked();
+    }
+    if (p != nullptr) {
       acquire_p(m, p);
       return true;
     }
+    put_idle_m_locked(m);
+    task.earliest_ns = become_sleeper_locked(m);
+    p = take_idle_p_for_timers_locked(task.earliest_ns);
+    if (p != nullptr) {
+      remove_idle_m_locked(m);
+    } else {
+      task.poll = become_poller_locked(m);
+      task.watch = should_watch_locked();
+    }
   }
-  put_idle_m_locked(m);
-  IdleTask task;
-  task.earliest_ns = become_sleeper_locked(m);
-  if (P* p = take_idle_p_for_timers_locked(task.earliest_ns); p != nullptr) {
-    remove_idle_m_locked(m);
-    sched.lock.unlock();
+  if (p != nullptr) {
     acquire_p(m, p);
-    run_all_timers(m);
-    return true;
+  } else if (!sleep_idle(m, task)) {
+    return false;
   }
-  task.poll = become_poller_locked(m);
-  task.watch = should_watch_locked();
-  sched.lock.unlock();
-  if (!sleep_idle(m, task)) return false;
   run_all_timers(m);
   return true;
 }

@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "runtime/assert.h"
+#include "runtime/thread_safety.h"
 
 namespace gofer::internal {
 
@@ -52,12 +53,12 @@ inline void unlock_word(std::atomic<uint32_t>& word, LockRank rank) {
   if (word.exchange(0, std::memory_order_release) == 2) unlock_slow(word);
 }
 
-class Lock {
+class GOFER_LOCKABLE Lock {
  public:
   constexpr explicit Lock(LockRank rank) : rank_(rank) {}
-  void lock() { lock_word(word_, rank_); }
-  bool try_lock() { return try_lock_word(word_, rank_); }
-  void unlock() { unlock_word(word_, rank_); }
+  void lock() GOFER_ACQUIRES() { lock_word(word_, rank_); }
+  bool try_lock() GOFER_TRIES(true) { return try_lock_word(word_, rank_); }
+  void unlock() GOFER_RELEASES() { unlock_word(word_, rank_); }
   bool held() const { return word_.load(std::memory_order_relaxed) != 0; }
 
  private:
@@ -94,10 +95,10 @@ class ShortLock {
 };
 
 template <class L>
-class LockGuard {
+class GOFER_SCOPED_LOCK LockGuard {
  public:
-  explicit LockGuard(L& lock) : lock_(lock) { lock_.lock(); }
-  ~LockGuard() { lock_.unlock(); }
+  explicit LockGuard(L& lock) GOFER_ACQUIRES(lock) : lock_(lock) { lock_.lock(); }
+  ~LockGuard() GOFER_RELEASES() { lock_.unlock(); }
   LockGuard(const LockGuard&) = delete;
   LockGuard& operator=(const LockGuard&) = delete;
 

@@ -116,7 +116,7 @@ struct alignas(128) M {
   atomic<bool> checks{false};                // its goroutine has called checkpoint() of late
   uintptr_t* guard = nullptr;                // see prologue.h; under the scheduler's lock
 
-  G* locked_g = nullptr;            // the only goroutine it may run
+  G* own_g = nullptr;               // the only goroutine it may run
   atomic<P*> next_p{nullptr};       // given by who wakes it
   atomic<bool> waits_for_p{false};  // in wait_for_p
   atomic<bool> polls{false};        // sleeps in the netpoller
@@ -136,7 +136,7 @@ struct alignas(128) M {
     in_runtime.store(1, relaxed);
     p = nullptr;
     p_word = 0;
-    curg = left = handed = locked_g = nullptr;
+    curg = left = handed = own_g = nullptr;
     commit = nullptr;
     spinning = on_idle_list = ends = handed_inherits = false;
     resumed.store(0, relaxed);

@@ -32,6 +32,7 @@
 #include "os/raw_syscall.h"
 #include "os/thread.h"
 #include "runtime/panic.h"
+#include "runtime/procs.h"
 #include "runtime/prologue.h"
 #include "runtime/queues.h"
 #include "runtime/thread_gate.h"
@@ -79,9 +80,7 @@ Pass pass_of(Preempt kind) {
 // It is the turn of a fresh goroutine, and p has none: half of another P's.
 void fetch_fresh(P* p) {
   if (!p->queue.empty() || sched.gm) return;
-  const int procs = sched.procs.load(acquire);
-  for (int i = 0; i < procs; ++i) {
-    P* victim = sched.all_ps[i].load(acquire);
+  for (P* victim : all_ps()) {
     if (victim == p) continue;
     uint32_t moved = 0;
     if (G* g = p->queue.steal_from(victim->queue, false, moved); g != nullptr) {
@@ -95,27 +94,32 @@ void pause(M* m, Preempt kind) {
   P* p = m->p;
   Pass to = pass_of(kind);
   if (to == Pass::in_turn) fetch_fresh(p);
-  sched.lock.lock();
-  // A tied goroutine may hold the lock for which this one spins, and costs no thread.
-  const bool for_unspinning = m->spins && has_unspinning_tied_locked();
-  if (for_unspinning && to == Pass::in_turn) to = Pass::to_tied;
-  if (!can_pass_on_locked(p, to) || (kind == Preempt::if_spinning && !for_unspinning)) {
-    sched.lock.unlock();
-    return;
-  }
   G* g = m->curg;
-  if (m->resumed.load(relaxed) != 0 && p->budget <= 0) p->budget = m->budget;
-  // A short goroutine goes to the front, and its pause is no evidence about CPU-bound ones.
-  const bool is_short = g->is_short();
-  const bool front = to == Pass::to_urgent || is_short;
-  uint8_t& runs = g->head->short_runs;
-  runs = runs > enough_short_runs ? static_cast<uint8_t>(runs - enough_short_runs) : 0;
-  if (to == Pass::to_urgent && p->slice_tick.load(relaxed) == p->schedtick.load(relaxed)) {
-    const int64_t used = os::now_ns() - p->slice_start_ns.load(relaxed);
-    g->head->slice_used_us = static_cast<uint32_t>(used / 1000);
+  bool is_short;
+  Wakeup wakeup;
+  {
+    LockGuard guard(sched.lock);
+    // A tied goroutine may hold the lock for which this one spins, and costs no thread.
+    const bool for_unspinning = m->spins && has_unspinning_tied_locked();
+    if (for_unspinning && to == Pass::in_turn) to = Pass::to_tied;
+    if (kind == Preempt::if_spinning && !for_unspinning) return;
+    if (!can_pass_on_locked(p, to)) return;
+    if (m->resumed.load(relaxed) != 0 && p->budget <= 0) p->budget = m->budget;
+    // A short goroutine goes to the front, and its pause is no evidence about CPU-bound ones.
+    is_short = g->is_short();
+    uint8_t& runs = g->head->short_runs;
+    runs = runs > enough_short_runs ? static_cast<uint8_t>(runs - enough_short_runs) : 0;
+    if (to == Pass::to_urgent && p->slice_tick.load(relaxed) == p->schedtick.load(relaxed)) {
+      const int64_t used = os::now_ns() - p->slice_start_ns.load(relaxed);
+      g->head->slice_used_us = static_cast<uint32_t>(used / 1000);
+    }
+    sched.paused.fetch_add(1, relaxed);
+    tie_locked(m, to == Pass::to_urgent || is_short);
+    disown_p(p);
+    wakeup = pass_on_locked(p, to);
   }
-  sched.paused.fetch_add(1, relaxed);
-  if (!wait_tied(m, p, to, front) || is_short) return;
+  wakeup.now();
+  if (!wait_tied(m, p) || is_short) return;
   bump(m->resumed);
   if (m->p->budget > 0) m->budget = m->p->budget;
   m->p->budget = 0;  // over g0 when the goroutine is done, where that is noted
@@ -148,11 +152,10 @@ bool install_preemption() {
 void preempt_here(M* m, bool spins) {
   if (m->curg == nullptr || m->curg->head->no_preempt != 0) return;
   if (sched.exiting.load(relaxed) || sched.forked.load(relaxed)) return;
-  m->in_runtime.store(1, relaxed);
-  compiler_barrier();
+  const bool sure = pass_gate(m);
   m->paused.store(true, relaxed);
   m->spins = spins;
-  const bool has_p = m->p->word.load(acquire) == m->p_word || get_p(m);
+  const bool has_p = sure || settle_doubt(m);
   if (has_p) forget_lost(m);  // it was given back
   const uint64_t wanted = m->preempt_word.load(acquire);
   if (has_p && sched.stopping.load(relaxed) && !sched.has_membarrier.load(relaxed)) {
@@ -207,9 +210,7 @@ void signal_m(M* m) {
 }
 
 void let_paused_go() {
-  for (uint32_t id = 1; id <= PWord::max_owner; ++id) {
-    M* m = sched.m_table[id].load(acquire);
-    if (m == nullptr) return;
+  for (M* m : all_ms()) {
     m->let_go.store(true, seq_cst);
     if (m->waits_for_p.load(seq_cst)) m->note.signal();
   }

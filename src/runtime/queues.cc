@@ -10,7 +10,7 @@ namespace {
 
 [[gnu::tls_model("initial-exec")]] thread_local constinit bool urgent_thread = false;
 
-void publish_queue_size() {
+void publish_queue_size() GOFER_REQUIRES(sched.lock) {
   sched.urgent_size.store(static_cast<uint32_t>(sched.urgent.count()), relaxed);
   sched.untried_size.store(static_cast<uint32_t>(sched.untried.count()), relaxed);
   sched.spinner_waits.store(sched.tied_spinning != 0 && has_unspinning_tied_locked(), relaxed);
@@ -25,7 +25,7 @@ constexpr int64_t longest_urgency_ns = 10'000'000;
 
 // One FIFO in two lists: a tied goroutine comes before all that were put there after it. While they
 // crowd they are taken by take_tied_locked, and others only from here.
-GQueue& next_ordinary() {
+GQueue& next_ordinary() GOFER_REQUIRES(sched.lock) {
   const G* tied = sched.tied_queue.front();
   if (tied == nullptr) return sched.queue;
   if (crowded()) {
@@ -34,10 +34,10 @@ GQueue& next_ordinary() {
   }
   if (sched.queue.front() == nullptr) return sched.tied_queue;
   const uint64_t gone = sched.queue_pushed - sched.queue.count();
-  return tied->head->locked_m->tied_at <= gone ? sched.tied_queue : sched.queue;
+  return tied->head->own_m->tied_at <= gone ? sched.tied_queue : sched.queue;
 }
 
-GQueue& first_queue() {
+GQueue& first_queue() GOFER_REQUIRES(sched.lock) {
   if (sched.urgent.front() != nullptr) return sched.urgent;
   GQueue& ordinary = next_ordinary();
   const bool untried =
@@ -46,7 +46,7 @@ GQueue& first_queue() {
 }
 
 // Not a fresh one while tied ones crowd.
-GQueue& last_queue() {
+GQueue& last_queue() GOFER_REQUIRES(sched.lock) {
   const bool full = crowded() && sched.tied_queue.front() != nullptr;
   GQueue& ordinary = full ? sched.tied_queue : next_ordinary();
   if (ordinary.front() != nullptr) return ordinary;
@@ -54,7 +54,7 @@ GQueue& last_queue() {
 }
 
 // Not empty if any is not.
-GQueue& next_queue() {
+GQueue& next_queue() GOFER_REQUIRES(sched.lock) {
   if (sched.urgent.front() == nullptr && sched.untried.front() == nullptr) {
     sched.urgent_since_ns = 0;
     return next_ordinary();
@@ -73,11 +73,11 @@ GQueue& next_queue() {
   return untried_waits && sched.untrieds_turn ? sched.untried : last;
 }
 
-void note_untied(const G* g) {
-  if (g->head->locked_m->spins) --sched.tied_spinning;
+void note_untied(const G* g) GOFER_REQUIRES(sched.lock) {
+  if (g->head->own_m->spins) --sched.tied_spinning;
 }
 
-G* pop_global() {
+G* pop_global() GOFER_REQUIRES(sched.lock) {
   GQueue& queue = next_queue();
   if (&queue != &first_queue()) {
     sched.urgent_since_ns = 0;
@@ -142,7 +142,7 @@ void put_global_front_locked(G* g) {
 }
 
 void put_tied_locked(G* g, bool front) {
-  M* m = g->head->locked_m;
+  M* m = g->head->own_m;
   m->tied_at = front ? 0 : sched.queue_pushed;
   if (m->spins) ++sched.tied_spinning;
   if (front) {
@@ -188,7 +188,7 @@ G* take_global(P* p, uint32_t max) {
   G* first = pop_global();
   for (uint32_t i = 1; i < n; ++i) {
     // A locked one is best left where every P finds it: it must go to its own thread from there.
-    if (next_queue().front()->locked()) break;
+    if (next_queue().front()->has_own_m()) break;
     G* g = pop_global();
     __builtin_prefetch(g->closure);  // it runs soon, and may have waited in memory for long
     p->queue.put(g);
@@ -215,13 +215,13 @@ namespace {
 // their cores if they can. The first in the queue does not wait long for that: only as many
 // goroutines as there are Ps are looked at, and the first is passed over only as often; not at all
 // if it was put in front. The caller's own goroutine, if it was paused, is behind all others.
-G* choose_next_tied(const M* caller, int cpu) {
+G* choose_next_tied(const M* caller, int cpu) GOFER_REQUIRES(sched.lock) {
   const int most = sched.procs.load(relaxed);
   int looks = sched.passes_left > 0 ? most : 1;
   G* first = sched.tied_queue.front();
   G* chosen = first;
   for (G* g = first; g != nullptr && looks > 0; g = g->link, --looks) {
-    const M* m = g->head->locked_m;
+    const M* m = g->head->own_m;
     if (m->last_cpu != cpu || m == caller) continue;
     chosen = g;
     break;
@@ -233,11 +233,11 @@ G* choose_next_tied(const M* caller, int cpu) {
 // If all took equal turns, of many goroutines that compute equally long none would end before the
 // last turn, and it would look as if none ever did (thread_gate.h). Of those that were paused on
 // this core, if there are some.
-G* choose_oldest_tied(const M* caller, int cpu) {
+G* choose_oldest_tied(const M* caller, int cpu) GOFER_REQUIRES(sched.lock) {
   G* oldest = nullptr;
   bool here = false;
   for (G* g = sched.tied_queue.front(); g != nullptr; g = g->link) {
-    const M* m = g->head->locked_m;
+    const M* m = g->head->own_m;
     if (m == caller || (here && m->last_cpu != cpu)) continue;
     if (!here && m->last_cpu == cpu) {
       here = true;
@@ -253,10 +253,10 @@ G* choose_oldest_tied(const M* caller, int cpu) {
 // with a spin lock. Those go first, in three of four turns. Nobody got the lock after its owner was
 // paused, so the owner is among those that were paused last, as a rule: the last one has two turns
 // of four, the first one has the third.
-G* choose_unspinning_tied(const M* caller, bool last) {
+G* choose_unspinning_tied(const M* caller, bool last) GOFER_REQUIRES(sched.lock) {
   G* chosen = nullptr;
   for (G* g = sched.tied_queue.front(); g != nullptr; g = g->link) {
-    const M* m = g->head->locked_m;
+    const M* m = g->head->own_m;
     if (m->spins || m == caller) continue;
     chosen = g;
     if (!last) break;

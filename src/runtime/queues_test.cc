@@ -315,7 +315,7 @@ class Tied : public Queues {
     Paused& paused = *paused_.back();
     g->head = &paused.head;
     paused.head.tied = true;
-    paused.head.locked_m = &paused.m;
+    paused.head.own_m = &paused.m;
     paused.m.last_cpu = cpu;
     return g;
   }
@@ -372,7 +372,7 @@ TEST_F(Tied, OthersInTheQueueStayWhereTheyAre) {
 TEST_F(Tied, TheCallerDoesNotChooseHimself) {
   G* a = put_paused_on(elsewhere());
   G* own = put_paused_on(here());
-  gofer_current_m = own->head->locked_m;
+  gofer_current_m = own->head->own_m;
   G* chosen = take_tied();
   gofer_current_m = nullptr;
   EXPECT_EQ(chosen, a);

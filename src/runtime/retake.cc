@@ -2,19 +2,18 @@
 // the protocol and why it is right.
 #include "os/membarrier.h"
 #include "os/thread.h"
+#include "runtime/procs.h"
 #include "runtime/switch.h"
 #include "runtime/thread_gate.h"
 
 namespace gofer::internal {
 
-bool wait_tied(M* m, P* passed_on, Pass to, bool front) {
+void tie_locked(M* m, bool front) {
   G* g = m->curg;
-  P* before = m->p;
-  const bool locked = g->head->locked_m != nullptr;
-  if (!locked) {
-    g->head->locked_m = m;
+  if (g->head->own_m == nullptr) {
+    g->head->own_m = m;
     g->head->tied = true;
-    m->locked_g = g;
+    m->own_g = g;
     bump(sched.tied);
   }
   m->paused_ns = os::now_ns();
@@ -24,18 +23,16 @@ bool wait_tied(M* m, P* passed_on, Pass to, bool front) {
   g->head->m.store(nullptr, relaxed);
   set_status(g, GStatus::running, GStatus::runnable);
   put_tied_locked(g, front);
-  if (passed_on != nullptr) {
-    disown_p(passed_on);
-    pass_on_locked(passed_on, to);
-  } else {
-    sched.lock.unlock();
-  }
+}
+
+bool wait_tied(M* m, P* before) {
+  G* g = m->curg;
   const bool given = wait_for_p(m);
   const bool released = !given && m->released.exchange(false, acq_rel);
-  if (!locked && (given || released)) {
-    g->head->locked_m = nullptr;
+  if (g->head->tied && (given || released)) {
+    g->head->own_m = nullptr;
     g->head->tied = false;
-    m->locked_g = nullptr;
+    m->own_g = nullptr;
   }
   if (!given) {
     if (released) {
@@ -58,11 +55,9 @@ bool wait_tied(M* m, P* passed_on, Pass to, bool front) {
 
 bool release_paused() {
   LockGuard guard(sched.lock);
-  G* g = take_tied_if([](G* g, void*) { return g->head->locked_m->paused.load(relaxed); }, nullptr);
+  G* g = take_tied_if([](G* g, void*) { return g->head->own_m->paused.load(relaxed); }, nullptr);
   if (g == nullptr) return false;
-  M* m = g->head->locked_m;
-  --sched.idle_locked_ms;
-  if (g->head->tied) bump(sched.tied, -1);
+  M* m = untie_locked(g);
   sched.released.fetch_add(1, relaxed);
   m->released.store(true, seq_cst);
   m->note.signal();
@@ -99,9 +94,7 @@ void enter_at_exit(M* m) {
       LockGuard guard(sched.lock);
       if (keep_p(m) || take_any_p_locked(m)) return;
     }
-    const int procs = sched.procs.load(relaxed);
-    for (int i = 0; i < procs; ++i) {
-      P* p = sched.all_ps[i].load(relaxed);
+    for (P* p : all_ps()) {
       if (!take_p(p, PWord(p->word.load(acquire)))) continue;
       acquire_p(m, p);
       return;
@@ -112,27 +105,31 @@ void enter_at_exit(M* m) {
 
 }  // namespace
 
-bool get_p(M* m) {
+bool settle_doubt(M* m) {
+  m->in_doubt.exchange(0, acq_rel);  // before the look at the word: p_word.h
   if (keep_p(m)) return true;
-  if (sched.exiting.load(seq_cst)) return false;
-  sched.lock.lock();
-  if (keep_p(m) || take_any_p_locked(m)) {  // kept: given back by who had stopped the world
-    sched.lock.unlock();
-    return true;
+  if (sched.exiting.load(seq_cst)) {
+    m->in_doubt.store(1, relaxed);
+    return false;
   }
-  forget_lost(m);
-  return wait_tied(m, nullptr, Pass::in_turn, false);
+  P* before = m->p;
+  {
+    LockGuard guard(sched.lock);
+    if (keep_p(m) || take_any_p_locked(m)) return true;  // kept: given back when the world started
+    forget_lost(m);
+    tie_locked(m, false);
+  }
+  return wait_tied(m, before);
 }
 
 void enter_slow(M* m) {
   if (sched.forked.load(relaxed)) used_after_fork();
-  m->in_doubt.exchange(0, acq_rel);  // before the look at the word: p_word.h
-  if (!get_p(m)) enter_at_exit(m);
+  if (!settle_doubt(m)) enter_at_exit(m);
 }
 
 PWord begin_take(P* p, PWord judged) {
   if (judged.state() != PWordState::running) return PWord();
-  M* owner = sched.m_table[judged.owner()].load(acquire);
+  M* owner = owner_of(judged);
   if (owner->in_runtime.load(relaxed) != 0) return PWord();
   uint64_t word = judged.bits();
   if (!p->word.compare_exchange_strong(word, judged.with(PWordState::retaking).bits(), acq_rel)) {
@@ -143,7 +140,7 @@ PWord begin_take(P* p, PWord judged) {
 }
 
 bool finish_take(P* p, PWord w, bool fenced) {
-  M* owner = sched.m_table[w.owner()].load(acquire);
+  M* owner = owner_of(w);
   uint64_t retaking = w.with(PWordState::retaking).bits();
   if (fenced && owner->in_runtime.load(acquire) == 0) {
     return p->word.compare_exchange_strong(retaking, w.with(PWordState::lost).bits(), acq_rel);

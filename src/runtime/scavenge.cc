@@ -44,11 +44,7 @@ int64_t later(int64_t a, int64_t b) { return a < b ? b : a; }
 
 uint64_t count_switches() {
   uint64_t n = 0;
-  for (int i = 0; i < max_procs; ++i) {
-    P* p = sched.all_ps[i].load(acquire);
-    if (p == nullptr) break;
-    n += p->switches.load(acquire);
-  }
+  for (P* p : ps_ever()) n += p->switches.load(acquire);
   return n;
 }
 

@@ -7,7 +7,10 @@
 //   switch.cc         from goroutine to goroutine: yield, park, ready, the end of one
 //   schedule.cc       what an M does on g0: the 61st tick, run a goroutine, its stack
 //   find_runnable.cc  where work is looked for, stealing, and the look again before sleep
-//   start_stop.cc     Ms: start, wake, end; hand off a P
+//   procs.cc          Ps: who has one, which are idle, hand off
+//   spinning.h        how many Ms look for work
+//   threads.cc        Ms: start, end, how many there may be
+//   bound.cc          Ms that wait for a P for their own goroutine
 //   idle.cc           Ms without a P: how they sleep, and for what they wake
 //   template_thread.cc  the thread that starts all others
 //   timer.cc          timers, a heap per P
@@ -125,44 +128,50 @@ struct Sched {
   Lock lock{LockRank::sched};
 
   // Under the lock; atomics may be read without it.
-  GQueue urgent;   // before the others: woken while every P was busy
-  GQueue untried;  // the same, but nobody knows whether they are short (G::is_short)
-  GQueue queue;
-  GQueue tied_queue;            // those that wait on their own threads, in turn with `queue`
-  uint32_t tied_spinning = 0;   // of those, the ones that were paused while they spun
-  uint64_t queue_pushed = 0;    // goroutines ever put at the tail of `queue`
-  uint32_t turns = 0;           // of tied goroutines while they are crowded
-  uint32_t spinner_turns = 0;   // and while some of them spin
-  int64_t urgent_since_ns = 0;  // others wait for the urgent; 0: they do not
-  bool untrieds_turn = false;   // not the ordinary ones', when those have waited for too long
-  int passes_left = 0;          // how often the first that is tied may be passed over
+  GQueue urgent GOFER_GUARDED_BY(lock);  // before the others: woken while every P was busy
+  GQueue untried
+      GOFER_GUARDED_BY(lock);  // the same, but nobody knows whether they are short (G::is_short)
+  GQueue queue GOFER_GUARDED_BY(lock);
+  GQueue tied_queue
+      GOFER_GUARDED_BY(lock);  // those that wait on their own threads, in turn with `queue`
+  uint32_t tied_spinning GOFER_GUARDED_BY(lock) =
+      0;  // of those, the ones that were paused while they spun
+  uint64_t queue_pushed GOFER_GUARDED_BY(lock) = 0;    // goroutines ever put at the tail of `queue`
+  uint32_t turns GOFER_GUARDED_BY(lock) = 0;           // of tied goroutines while they are crowded
+  uint32_t spinner_turns GOFER_GUARDED_BY(lock) = 0;   // and while some of them spin
+  int64_t urgent_since_ns GOFER_GUARDED_BY(lock) = 0;  // others wait for the urgent; 0: they do not
+  bool untrieds_turn GOFER_GUARDED_BY(lock) =
+      false;  // not the ordinary ones', when those have waited for too long
+  int passes_left GOFER_GUARDED_BY(lock) =
+      0;  // how often the first that is tied may be passed over
   atomic<uint32_t> urgent_size{0};
   atomic<uint32_t> untried_size{0};
   atomic<bool> spinner_waits{false};  // a spinning and another goroutine wait tied
   atomic<bool> most_tied_spin{false};
   atomic<uint32_t> queue_size{0};  // of all four
   atomic<uint32_t> tied_size{0};   // of tied_queue: those in `tied`, and paused ones that are bound
-  GQueue stack_waiters;            // goroutines that could not get a stack for their first run
+  GQueue stack_waiters
+      GOFER_GUARDED_BY(lock);  // goroutines that could not get a stack for their first run
   atomic<uint32_t> stack_waiter_count{0};
-  P* idle_ps = nullptr;
-  M* idle_ms = nullptr;
-  M* free_ms = nullptr;  // records of ended threads
-  int ms = 0;            // threads that live or are being started
-  int idle_m_count = 0;
-  int idle_locked_ms = 0;      // Ms that wait for their locked goroutine
-  int reserve_coming = 0;      // idle Ms that are being started
-  int unborn_ps = 0;           // given to Ms whose threads do not run yet
+  P* idle_ps GOFER_GUARDED_BY(lock) = nullptr;
+  M* idle_ms GOFER_GUARDED_BY(lock) = nullptr;
+  M* free_ms GOFER_GUARDED_BY(lock) = nullptr;  // records of ended threads
+  int ms GOFER_GUARDED_BY(lock) = 0;            // threads that live or are being started
+  int idle_m_count GOFER_GUARDED_BY(lock) = 0;
+  int idle_bound_ms GOFER_GUARDED_BY(lock) = 0;   // Ms that wait for their locked goroutine
+  int reserve_coming GOFER_GUARDED_BY(lock) = 0;  // idle Ms that are being started
+  int unborn_ps GOFER_GUARDED_BY(lock) = 0;       // given to Ms whose threads do not run yet
   atomic<M*> poller{nullptr};  // of the idle Ms the one that sleeps in the netpoller; set under the
                                // lock
   atomic<int> tied{0};         // runnable goroutines that wait for a P on their own thread
   atomic<int> tied_room{80};   // as many as should wait so: thread_gate.h
-  M* sleeper =
+  M* sleeper GOFER_GUARDED_BY(lock) =
       nullptr;  // of the idle Ms the one that wakes for timers; there is one if any is idle
   atomic<int> lost_ms{0};  // Ms with lost_in
-  int max_ms = 10000;
-  uint32_t last_m_id = 0;                 // Ms that ever were; their records stay
-  atomic<int64_t> no_thread_until_ns{0};  // after a failure to start one
-  int stop_wait = 0;                      // Ps yet to stop
+  int max_ms GOFER_GUARDED_BY(lock) = 10000;
+  uint32_t last_m_id GOFER_GUARDED_BY(lock) = 0;  // Ms that ever were; their records stay
+  atomic<int64_t> no_thread_until_ns{0};          // after a failure to start one
+  int stop_wait GOFER_GUARDED_BY(lock) = 0;       // Ps yet to stop
 
   // Read on hot paths, written rarely.
   alignas(64) atomic<int32_t> idle_p_count{0};
@@ -208,6 +217,78 @@ struct Sched {
 
 extern Sched sched;
 
+/// Every M that ever was: `for (M* m : all_ms())`. New ones may be missed.
+class AllMs {
+ public:
+  class Iterator {
+   public:
+    explicit Iterator(uint32_t id) : id_(id), m_(at(id)) {}
+    M* operator*() const { return m_; }
+    Iterator& operator++() {
+      m_ = at(++id_);
+      return *this;
+    }
+    bool operator!=(std::nullptr_t) const { return m_ != nullptr; }
+
+   private:
+    static M* at(uint32_t id) {
+      return id <= PWord::max_owner ? sched.m_table[id].load(acquire) : nullptr;
+    }
+    uint32_t id_;
+    M* m_;
+  };
+  Iterator begin() const { return Iterator(1); }
+  std::nullptr_t end() const { return nullptr; }
+};
+inline AllMs all_ms() { return {}; }
+
+/// The Ps in use, GOMAXPROCS of them: `for (P* p : all_ps())`.
+class AllPs {
+ public:
+  class Iterator {
+   public:
+    explicit Iterator(const atomic<P*>* at) : at_(at) {}
+    P* operator*() const { return at_->load(acquire); }
+    Iterator& operator++() {
+      ++at_;
+      return *this;
+    }
+    bool operator!=(const Iterator& other) const { return at_ != other.at_; }
+
+   private:
+    const atomic<P*>* at_;
+  };
+  Iterator begin() const { return Iterator(sched.all_ps); }
+  Iterator end() const { return Iterator(sched.all_ps + sched.procs.load(acquire)); }
+};
+inline AllPs all_ps() { return {}; }
+
+/// The same and those that a smaller GOMAXPROCS has put aside.
+class PsEver {
+ public:
+  class Iterator {
+   public:
+    explicit Iterator(int id) : id_(id), p_(at(id)) {}
+    P* operator*() const { return p_; }
+    Iterator& operator++() {
+      p_ = at(++id_);
+      return *this;
+    }
+    bool operator!=(std::nullptr_t) const { return p_ != nullptr; }
+
+   private:
+    static P* at(int id) { return id < max_procs ? sched.all_ps[id].load(acquire) : nullptr; }
+    int id_;
+    P* p_;
+  };
+  Iterator begin() const { return Iterator(0); }
+  std::nullptr_t end() const { return nullptr; }
+};
+inline PsEver ps_ever() { return {}; }
+
+/// The M that a P's word names.
+inline M* owner_of(PWord word) { return sched.m_table[word.owner()].load(acquire); }
+
 // --- start.cc
 void start_runtime();
 [[noreturn]] void used_after_fork();
@@ -241,10 +322,10 @@ inline bool is_exiting_thread() {
 
 // --- queues.cc; "locked" needs the scheduler's lock. queues.h has the rest.
 void put_global(G* g);
-void put_global_locked(G* g);
+void put_global_locked(G* g) GOFER_REQUIRES(sched.lock);
 /// Before all that wait there, the urgent aside.
 void put_global_front(G* g);
-void put_global_front_locked(G* g);
+void put_global_front_locked(G* g) GOFER_REQUIRES(sched.lock);
 /// What the calling thread makes runnable without a P is urgent, as long as this lives.
 class UrgentThread {
  public:
@@ -255,22 +336,22 @@ class UrgentThread {
 };
 /// Needs the lock. A batch from the global queue: one is returned, the others go to p. max 0: a
 /// fair share.
-G* take_global(P* p, uint32_t max);
+G* take_global(P* p, uint32_t max) GOFER_REQUIRES(sched.lock);
 /// Goroutines that wait become runnable; urgent: before the others. Empties the list.
-void put_global_locked(GQueue& list, bool urgent);
+void put_global_locked(GQueue& list, bool urgent) GOFER_REQUIRES(sched.lock);
 /// Goroutines in the global queue, and the first of them. Need the lock.
-size_t global_count_locked();
-G* next_global_locked();
+size_t global_count_locked() GOFER_REQUIRES(sched.lock);
+G* next_global_locked() GOFER_REQUIRES(sched.lock);
 /// Needs the lock. g waits for a P on its own thread; front: before all that wait there.
-void put_tied_locked(G* g, bool front);
+void put_tied_locked(G* g, bool front) GOFER_REQUIRES(sched.lock);
 /// Needs the lock. The first goroutine that waits so and of which `wanted` is true.
-G* take_tied_if(bool (*wanted)(G* g, void* arg), void* arg);
+G* take_tied_if(bool (*wanted)(G* g, void* arg), void* arg) GOFER_REQUIRES(sched.lock);
 /// Needs the lock. The next of those that wait tied; nullptr: there is none.
-G* take_tied_locked();
+G* take_tied_locked() GOFER_REQUIRES(sched.lock);
 /// Needs the lock. One waits tied that was not paused while it spun.
-bool has_unspinning_tied_locked();
+bool has_unspinning_tied_locked() GOFER_REQUIRES(sched.lock);
 /// Everything p has goes to the global queue.
-void drain_local_locked(P* p);
+void drain_local_locked(P* p) GOFER_REQUIRES(sched.lock);
 
 // --- switch.cc: inside, on a goroutine's stack
 /// Gives the M to another goroutine; `commit` runs once the caller's context is saved. Returns when
@@ -298,7 +379,6 @@ void serve_stack_waiter(P* p);
 // --- find_runnable.cc
 /// A goroutine to run, sleeping until there is one; nullptr: the thread is to end.
 G* find_runnable(M* m, bool& inherits);
-void stop_spinning(M* m);
 /// No goroutine is scheduled any more. An M whose goroutine makes the report, and waits in it, ends
 /// the process.
 [[noreturn]] void wait_at_exit(M* m);
@@ -311,16 +391,13 @@ void wait_until_trimmed(G* g);
 int start_sysmon();
 void wake_sysmon();
 
-// --- start_stop.cc
+// --- procs.cc; procs.h has the rest
 inline bool all_idle() { return sched.idle_p_count.load(seq_cst) == sched.procs.load(relaxed); }
 
 void wake_p_slow();
 /// If a P is idle and nobody looks for work, somebody shall.
 ///
-/// The order of the loads matters; find_runnable.cc tells why. need_spinning is for an M that is
-/// not allowed to spin and gives up its P between our look at the idle Ps and its own look at the
-/// queues: it puts the P on the idle list and then reads need_spinning; we set it and then read the
-/// idle count; one of us sees the other.
+/// The order of the loads matters; spinning.h tells why.
 inline void wake_p() {
   if (sched.spinning_ms.load(seq_cst) != 0) return;
   if (sched.need_spinning.load(seq_cst) == 0) sched.need_spinning.store(1, seq_cst);
@@ -331,15 +408,27 @@ inline void wake_p() {
   }
 }
 
-/// Needs the lock, releases it. Runs p on an idle M; if there is none, on the thread of a goroutine
-/// that waits for a P tied to it, which costs no new thread and may be what others wait for; else
-/// on a new one.
-void start_m(P* p, bool spinning);
+// --- threads.cc
+inline constexpr int64_t thread_retry_ns = 10'000'000;  // after a thread could not be started
+
+/// What a function has decided under the scheduler's lock and its caller does without the lock.
+struct [[nodiscard]] Wakeup {
+  M* m = nullptr;          // to be woken: it was given a P
+  bool thread = false;     // the template thread has a thread to start
+  int exceeded_limit = 0;  // the program has asked for more threads than this
+  void now() const;
+};
+/// Needs the lock. Runs p on an idle M; if there is none, on the thread of a goroutine that waits
+/// for a P tied to it, which costs no new thread and may be what others wait for; else on a new
+/// one.
+Wakeup start_m_locked(P* p, bool spinning) GOFER_REQUIRES(sched.lock);
 /// Starts the thread of m. On the template thread.
 void begin_m(M* m);
-/// Requests threads until n Ms are idle. Returns whether a P could be given to somebody now: an
-/// idle M, or one that waits for it tied. fresh: goroutines wait that are not tied to a thread, so
-/// if there is none for them the program may exceed its limit of threads.
+/// An idle P that has work goes to some M, if one can be had now.
+void try_threads_again();
+/// Requests threads until n Ms are idle. Returns whether a P could be given to an M now: an idle
+/// one, or one that waits for it tied. fresh: goroutines wait that are not tied to a thread, so if
+/// there is none for them the program may exceed its limit of threads.
 bool want_idle_ms(int n, bool fresh = false);
 /// A P is idle and no M is, because a thread could not be started: nobody runs what is in the
 /// queues, or wakes for timers and descriptors, if all other threads are in calls. Tries again,
@@ -347,38 +436,18 @@ bool want_idle_ms(int n, bool fresh = false);
 bool retry_thread();
 /// The M gives up its P for good.
 void end_m(M* m);
-/// For a P whose M cannot use it now.
-void hand_off(P* p, Pass to = Pass::in_turn);
-void acquire_p(M* m, P* p);
-P* release_p(M* m);
-/// Nobody holds p any more.
-void disown_p(P* p);
-// The next four need the lock.
-void put_idle_p(P* p);
-P* take_idle_p();
-/// An idle one, or one that was given to a thread which is yet to be started. That may take long:
-/// who starts it may wait for a lock of libc whose owner waits for this very P.
-P* take_unused_p();
-/// To the idle list, or stopped if the world is to stop.
-void put_unused_p(P* p);
-/// Sleeps until somebody hands over a P together with the goroutine that m is locked to. False: it
-/// shall go on without (M::let_go, M::released).
-bool wait_for_p(M* m);
-/// Hands the P of m, which is about to leave the runtime without one, to another M.
-void give_up_p(M* m);
-/// Needs the lock, releases it. p goes to the next goroutine in the queues, of which at least one
-/// is not empty, and for which there is an M (can_pass_on_locked).
-void pass_on_locked(P* p, Pass to);
-bool can_pass_on_locked(P* p, Pass to);
-void stop_locked_m(M* m);
-/// Needs the lock, releases it if it returns true: p goes to a goroutine that waits tied for one.
-bool start_tied_locked(P* p);
-/// Gives m's P to the M that g is locked to.
-void start_locked_m(M* m, G* g);
-/// Stops for who stops the world. False: the thread is to end.
-bool stop_for_world(M* m);
 /// Creates the first M. 0 or an errno value.
 int start_first_m();
+
+// --- bound.cc
+/// Blocks until this M is handed a P for its own goroutine. Returns false if the M must continue
+/// without one (M::let_go, M::released).
+bool wait_for_p(M* m);
+void stop_bound_m(M* m);
+/// Gives m's P to the M whose own goroutine g is.
+void start_bound_m(M* m, G* g);
+/// Stops for the M that stops the world. False: the thread is to end.
+bool stop_for_world(M* m);
 
 // --- idle.cc; "locked" needs the scheduler's lock
 /// What an idle M wakes for, apart from being told.
@@ -393,20 +462,16 @@ bool stop_m(M* m);
 bool sleep_idle(M* m, const IdleTask& task);
 /// Ends the sleep of an idle M.
 void wake_m(M* m);
-/// m, which is about to be woken, shall run p. The note says nothing about that: it may also be
-/// signalled for other reasons, and a signal may be left over from the time before.
-void give_p(M* m, P* p, bool spinning);
-void take_given_p(M* m);
 /// There is a timer earlier than the sleeper knows.
 void wake_sleeper(int64_t when_ns);
 /// An idle M shall sleep in the netpoller, if none does and a P is idle.
 void want_poller();
-M* take_idle_m_locked();
-void put_idle_m_locked(M* m);
-void remove_idle_m_locked(M* m);
+M* take_idle_m_locked() GOFER_REQUIRES(sched.lock);
+void put_idle_m_locked(M* m) GOFER_REQUIRES(sched.lock);
+void remove_idle_m_locked(M* m) GOFER_REQUIRES(sched.lock);
 /// It may be a deadlock: run() waits and every M is idle.
-bool should_watch_locked();
-P* take_idle_p_with_work_locked();
+bool should_watch_locked() GOFER_REQUIRES(sched.lock);
+P* take_idle_p_with_work_locked() GOFER_REQUIRES(sched.lock);
 
 // --- retake.cc
 /// Every other thread has passed a full barrier. False: it has not, because the kernel refuses; the
@@ -423,16 +488,19 @@ bool take_p(P* p, PWord judged);
 bool retake(P* p);
 /// The P belongs to m by its word, whatever takers do meanwhile. Inside.
 bool keep_p(M* m);
-/// The goroutine of m waits for a P in the global queue, tied to its thread; front: before all that
-/// wait so. Needs the lock, releases it. `passed_on`: the P it has had until now goes to another M,
-/// or nullptr. False: the process ends or the paused are released, and m goes on without a P.
-bool wait_tied(M* m, P* passed_on, Pass to, bool front);
+/// m is inside and in doubt about its P: it keeps the P, or gets another one, waiting if need be.
+/// False: it has none, as above.
+bool settle_doubt(M* m);
+/// Needs the lock. The goroutine of m is to wait for a P in the global queue, tied to its thread;
+/// front: before all that wait so. The caller calls wait_tied when it has released the lock.
+void tie_locked(M* m, bool front) GOFER_REQUIRES(sched.lock);
+/// Blocks until m has a P again for its goroutine. False: the process ends or the paused are
+/// released, and m goes on without a P; `before` is the P that it had.
+bool wait_tied(M* m, P* before);
 /// Some paused thread goes on without a P, as one that has lost it. False: there is none.
 bool release_paused();
-/// m keeps its P, or gets another one, waiting if need be. False: as above. Inside.
-bool get_p(M* m);
 /// A P for m, which has lost its own; false if none is idle. Needs the lock.
-bool take_any_p_locked(M* m);
+bool take_any_p_locked(M* m) GOFER_REQUIRES(sched.lock);
 
 // --- lost.cc
 /// m is about to lose its P without noticing, or has, and sleeps in a crowd (thread_gate.h): sysmon
@@ -446,10 +514,10 @@ os::ThreadState look_at_thread(const M* m);
 
 // --- stop_world.cc: called outside of the runtime; the caller is inside afterwards
 /// Returns the caller's M, nullptr in a foreign thread.
-M* stop_the_world();
-void start_the_world(M* m);
+M* stop_the_world() GOFER_ACQUIRES(sched.world);
+void start_the_world(M* m) GOFER_RELEASES(sched.world);
 /// World stopped, lock held. Returns how many there are then: fewer than n without memory.
-int resize_ps(int n);
+int resize_ps(int n) GOFER_REQUIRES(sched.lock);
 
 // --- deadlock.cc
 /// If it is certain that no goroutine can ever run again: reports and ends the process; in the

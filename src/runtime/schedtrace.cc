@@ -32,7 +32,7 @@ Counts count() {
           .threads = sched.ms + own_threads,
           .spinning = sched.spinning_ms.load(relaxed),
           .idle_threads = sched.idle_m_count,
-          .idle_locked = sched.idle_locked_ms,
+          .idle_locked = sched.idle_bound_ms,
           .stop_wait = sched.stop_wait,
           .queue = global_count_locked()};
 }
@@ -60,8 +60,7 @@ void print_p(FdWriter& out, int i, const P* p) {
   const PWord word(p->word.load(relaxed));
   const bool held = word.state() == PWordState::running || word.state() == PWordState::retaking;
   PStatus status = p->status.load(relaxed);
-  if (held && sched.m_table[word.owner()].load(acquire)->blocking_at.load(relaxed) ==
-                  p->switches.load(relaxed) + 1) {
+  if (held && owner_of(word)->blocking_at.load(relaxed) == p->switches.load(relaxed) + 1) {
     status = PStatus::syscall;
   }
   out.print("  P%d: status=%u schedtick=%u syscalltick=%u", i, static_cast<unsigned>(status),
@@ -75,7 +74,7 @@ __attribute__((no_sanitize("thread"))) void print_m(FdWriter& out, const M* m) {
   const P* p = m->p;
   const bool has_p = p != nullptr && p->word.load(relaxed) == m->p_word;
   const G* g = m->curg;
-  const G* locked = m->locked_g;
+  const G* locked = m->own_g;
   out.print("  M%u:", m->id);
   print_id(out, "p", has_p, has_p ? p->id : 0);
   print_id(out, "curg", g != nullptr, g != nullptr ? g->id : 0);
@@ -91,7 +90,7 @@ __attribute__((no_sanitize("thread"))) void print_g(G* g, void* writer) {
   if (status == GStatus::dead || status == GStatus::idle) return;
   const StackHead* head = g->head;
   const M* m = head != nullptr ? head->m.load(relaxed) : nullptr;
-  const M* locked = head != nullptr ? head->locked_m : nullptr;
+  const M* locked = head != nullptr ? head->own_m : nullptr;
   out.print(
       "  G%lu: status=%u(%s)", static_cast<unsigned long>(g->id), static_cast<unsigned>(status),
       status == GStatus::waiting && head != nullptr ? wait_reason_text(head->wait_reason) : "");
@@ -104,9 +103,7 @@ __attribute__((no_sanitize("thread"))) void print_detail(FdWriter& out, const Co
   out.print(" gcwaiting=%s nmidlelocked=%d stopwait=%d sysmonwait=false\n",
             text_of(sched.stopping.load(relaxed)), c.idle_locked, c.stop_wait);
   for (int i = 0; i < c.procs; ++i) print_p(out, i, sched.all_ps[i].load(acquire));
-  for (uint32_t id = 1; id <= PWord::max_owner; ++id) {
-    const M* m = sched.m_table[id].load(acquire);
-    if (m == nullptr) break;
+  for (const M* m : all_ms()) {
     if (m->tid != 0) print_m(out, m);
   }
   for_each_g(print_g, &out);

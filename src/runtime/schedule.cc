@@ -2,6 +2,7 @@
 #include <new>
 
 #include "runtime/panic.h"
+#include "runtime/spinning.h"
 #include "runtime/switch.h"
 
 namespace gofer::internal {
@@ -40,21 +41,21 @@ G* next_goroutine(M* m, bool& inherits) {
       end_m(m);
       return nullptr;
     }
-    if (m->locked_g != nullptr) {
+    if (m->own_g != nullptr) {
       if (sched.exiting.load(relaxed)) wait_at_exit(m);
       if (m->handed != nullptr) {
         put_global_front(m->handed);
         m->handed = nullptr;
       }
-      stop_locked_m(m);
+      stop_bound_m(m);
       inherits = false;
-      return m->locked_g;
+      return m->own_g;
     }
     G* g = find_runnable(m, inherits);
     if (g == nullptr) return nullptr;
-    if (m->spinning) stop_spinning(m);
-    if (!g->locked()) return g;
-    start_locked_m(m, g);
+    stop_spinning_with_work(m);
+    if (!g->has_own_m()) return g;
+    start_bound_m(m, g);
     if (!stop_m(m)) return nullptr;
   }
 }

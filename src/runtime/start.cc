@@ -17,7 +17,7 @@
 #include "runtime/one_copy.h"
 #include "runtime/panic.h"
 #include "runtime/preempt.h"
-#include "runtime/sched.h"
+#include "runtime/procs.h"
 #include "runtime/schedtrace.h"
 #include "runtime/switch.h"
 #include "runtime/template_thread.h"
@@ -158,8 +158,7 @@ void stop_scheduling() {
   sched.exit_m.store(current_m(), relaxed);
   sched.exiting.store(true, seq_cst);
   if (sched.m_table != nullptr) let_paused_go();
-  const int procs = sched.procs.load(acquire);
-  for (int i = 0; i < procs; ++i) sched.all_ps[i].load(acquire)->preempt.store(true, relaxed);
+  for (P* p : all_ps()) p->preempt.store(true, relaxed);
 }
 
 void used_after_fork() {

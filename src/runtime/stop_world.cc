@@ -14,7 +14,7 @@
 #include "os/memory.h"
 #include "runtime/panic.h"
 #include "runtime/preempt.h"
-#include "runtime/sched.h"
+#include "runtime/procs.h"
 #include "runtime/thread_gate.h"
 
 namespace gofer::internal {
@@ -23,7 +23,7 @@ namespace {
 constexpr int64_t retry_ns = 100'000;
 
 // Outside of the runtime, because who waits for the world must not keep it from stopping.
-void lock_world() {
+void lock_world() GOFER_ACQUIRES(sched.world) {
   if (current_m() == nullptr) {
     sched.world.lock();
     return;
@@ -34,11 +34,10 @@ void lock_world() {
 // Without membarrier: the Ms outside of the runtime give up their Ps by themselves (preempt_here).
 // A signal that finds its M inside is in vain, and so the stopper sends it again and again.
 void ask_for_running_ps() {
-  const int procs = sched.procs.load(relaxed);
-  for (int i = 0; i < procs; ++i) {
-    const PWord word(sched.all_ps[i].load(relaxed)->word.load(acquire));
+  for (P* p : all_ps()) {
+    const PWord word(p->word.load(acquire));
     if (word.state() != PWordState::running) continue;
-    M* m = sched.m_table[word.owner()].load(acquire);
+    M* m = owner_of(word);
     if (m->in_runtime.load(relaxed) == 0) signal_m(m);
   }
 }
@@ -50,25 +49,26 @@ void take_running_ps() {
     return;
   }
   static constinit PWord words[max_procs] = {};  // guarded by sched.world
-  const int procs = sched.procs.load(relaxed);
   bool any = false;
   LockGuard taking(sched.taking);
-  for (int i = 0; i < procs; ++i) {
-    P* p = sched.all_ps[i].load(relaxed);
-    words[i] = begin_take(p, PWord(p->word.load(acquire)));
-    any = any || words[i] != PWord();
+  for (P* p : all_ps()) {
+    words[p->id] = begin_take(p, PWord(p->word.load(acquire)));
+    any = any || words[p->id] != PWord();
   }
   if (!any) return;
   const bool fenced = fence_others();
   LockGuard guard(sched.lock);
-  for (int i = 0; i < procs; ++i) {
-    if (words[i] == PWord()) continue;
-    P* p = sched.all_ps[i].load(relaxed);
-    if (!finish_take(p, words[i], fenced)) continue;
-    p->taken_from = sched.m_table[words[i].owner()].load(relaxed);
-    p->status.store(PStatus::gcstop, relaxed);
-    --sched.stop_wait;
+  for (P* p : all_ps()) {
+    const PWord word = words[p->id];
+    if (word == PWord() || !finish_take(p, word, fenced)) continue;
+    p->taken_from = owner_of(word);
+    stop_p_locked(p);
   }
+}
+
+bool all_stopped() {
+  LockGuard guard(sched.lock);
+  return sched.stop_wait == 0;
 }
 
 // Needs the lock. The M has not noticed that it lost its P: it has it again, as it was.
@@ -101,7 +101,7 @@ P* new_p(int id) {
 }
 
 // The lock is held. What the P had goes to the global places.
-void retire_p(P* p) {
+void retire_p(P* p) GOFER_REQUIRES(sched.lock) {
   drain_local_locked(p);
   drain_free_gs(p->free_gs, 0);
   drain_stacks(p->stacks, 0);
@@ -120,40 +120,9 @@ void keep_a_p(M* m) {
   acquire_p(m, first);
 }
 
-}  // namespace
-
-M* stop_the_world() {
-  lock_world();
-  M* m = enter();
-  sched.lock.lock();
-  const int procs = sched.procs.load(relaxed);
-  sched.stop_wait = procs;
-  sched.stopping.store(true, seq_cst);
-  for (int i = 0; i < procs; ++i) sched.all_ps[i].load(relaxed)->preempt.store(true, relaxed);
-  if (m != nullptr) {
-    m->p->status.store(PStatus::gcstop, relaxed);
-    --sched.stop_wait;
-  }
-  while (P* p = take_unused_p()) {
-    disown_p(p);
-    p->status.store(PStatus::gcstop, relaxed);
-    --sched.stop_wait;
-  }
-  bool stopped = sched.stop_wait == 0;
-  sched.lock.unlock();
-  while (!stopped) {
-    take_running_ps();
-    sched.lock.lock();
-    stopped = sched.stop_wait == 0;
-    sched.lock.unlock();
-    if (!stopped) sched.stopped.wait(retry_ns);
-  }
-  return m;
-}
-
-void start_the_world(M* m) {
-  sched.lock.lock();
-  sched.stopping.store(false, seq_cst);
+// Needs the lock. Every P goes to the M that it was taken from, or is idle; those that have work
+// are returned as a list.
+P* restart_ps(const M* m) GOFER_REQUIRES(sched.lock) {
   P* with_work = nullptr;
   for (int i = sched.procs.load(relaxed) - 1; i >= 0; --i) {
     P* p = sched.all_ps[i].load(relaxed);
@@ -170,14 +139,50 @@ void start_the_world(M* m) {
       }
     }
   }
+  return with_work;
+}
+
+}  // namespace
+
+M* stop_the_world() {
+  lock_world();
+  M* m = enter();
+  {
+    LockGuard guard(sched.lock);
+    sched.stop_wait = sched.procs.load(relaxed);
+    sched.stopping.store(true, seq_cst);
+    for (P* p : all_ps()) p->preempt.store(true, relaxed);
+    if (m != nullptr) stop_p_locked(m->p);
+    while (P* p = take_unused_p()) {
+      disown_p(p);
+      stop_p_locked(p);
+    }
+  }
+  while (!all_stopped()) {
+    take_running_ps();
+    if (!all_stopped()) sched.stopped.wait(retry_ns);
+  }
+  return m;
+}
+
+void start_the_world(M* m) {
+  P* with_work;
+  {
+    LockGuard guard(sched.lock);
+    sched.stopping.store(false, seq_cst);
+    with_work = restart_ps(m);
+  }
   while (with_work != nullptr) {
     P* p = with_work;
     with_work = p->link;
     p->link = nullptr;
-    start_m(p, false);  // releases the lock
-    sched.lock.lock();
+    Wakeup wakeup;
+    {
+      LockGuard guard(sched.lock);
+      wakeup = start_m_locked(p, false);
+    }
+    wakeup.now();
   }
-  sched.lock.unlock();
   wake_p();
   sched.world.unlock();
   if (m != nullptr) leave(m);
@@ -221,10 +226,12 @@ int gomaxprocs(int n) {
   if (n != old) {
     TimerHeap& first = sched.all_ps[0].load(relaxed)->timers;
     for (int i = n; i < old; ++i) sched.all_ps[i].load(relaxed)->timers.move_all(first);
-    sched.lock.lock();
-    const int got = resize_ps(n);
-    keep_a_p(m);
-    sched.lock.unlock();
+    int got;
+    {
+      LockGuard guard(sched.lock);
+      got = resize_ps(n);
+      keep_a_p(m);
+    }
     if (got != n) warn("gomaxprocs(%d): memory for %d only", n, got);
   }
   start_the_world(m);

@@ -31,11 +31,11 @@ bool attach_cached_stack(P* p, G* g) {
 // The next goroutine for a direct switch, or nullptr: go over g0. One that was taken from the
 // queue but cannot be switched to directly is left in m->handed.
 G* next_directly(M* m, P* p, G* g) {
-  if (g->head->locked_m != nullptr || p->budget <= 0 || p->preempt.load(relaxed)) return nullptr;
+  if (g->head->own_m != nullptr || p->budget <= 0 || p->preempt.load(relaxed)) return nullptr;
   bool inherits;
   G* next = take_local(p, inherits);
   if (next == nullptr) return nullptr;
-  if (next->head == nullptr ? !attach_cached_stack(p, next) : next->head->locked_m != nullptr)
+  if (next->head == nullptr ? !attach_cached_stack(p, next) : next->head->own_m != nullptr)
       [[unlikely]] {
     m->handed = next;
     m->handed_inherits = inherits;
@@ -166,10 +166,10 @@ namespace {
   P* p = m->p;
   bump(p->live, int64_t{-1});
   StackHead* head = g->head;
-  if (head->locked_m != nullptr) {
+  if (head->own_m != nullptr) {
     // As in Go: who locks a thread and does not unlock it has changed the thread for himself.
-    head->locked_m = nullptr;
-    m->locked_g = nullptr;
+    head->own_m = nullptr;
+    m->own_g = nullptr;
     m->ends = true;
     p->preempt.store(true, relaxed);
   }
@@ -190,7 +190,7 @@ namespace {
       }
       attach_cached_stack(p, next);
     }
-    if (next != nullptr && next->head != nullptr && next->head->locked_m == nullptr) {
+    if (next != nullptr && next->head != nullptr && next->head->own_m == nullptr) {
       begin_running(m, p, next, inherits);
       switch_stacks(m, head, next->head, true);
       __builtin_unreachable();

@@ -31,6 +31,7 @@
 #include "os/thread_state.h"
 #include "runtime/netpoll.h"
 #include "runtime/preempt.h"
+#include "runtime/procs.h"
 #include "runtime/scavenge.h"
 #include "runtime/schedtrace.h"
 #include "runtime/switch.h"
@@ -92,8 +93,7 @@ bool queue_waits(P* p) { return p->queue.size() != 0 || p->queue.has_next(); }
 // Goroutines that another M could run: in the global queue, or in some ring.
 uint32_t count_waiting() {
   uint32_t n = sched.queue_size.load(relaxed);
-  const int procs = sched.procs.load(acquire);
-  for (int i = 0; i < procs; ++i) n += sched.all_ps[i].load(acquire)->queue.size();
+  for (P* p : all_ps()) n += p->queue.size();
   return n;
 }
 
@@ -106,8 +106,6 @@ bool polled_by_nobody() {
 uint32_t tied() { return sched.tied_size.load(relaxed); }
 
 bool no_idle_p() { return sched.idle_p_count.load(seq_cst) == 0; }
-
-M* owner_of(PWord word) { return sched.m_table[word.owner()].load(acquire); }
 
 // As it was seen last; a P that was never held has the word 0, like one that was never seen.
 bool still_held(int i) {
@@ -139,7 +137,7 @@ void favour_owner(uint64_t futex) {
   if (tid <= 0) return;
   LockGuard guard(sched.lock);
   G* g = take_tied_if(
-      [](G* g, void* tid) { return g->head->locked_m->tid == *static_cast<int*>(tid); }, &tid);
+      [](G* g, void* tid) { return g->head->own_m->tid == *static_cast<int*>(tid); }, &tid);
   if (g != nullptr) put_tied_locked(g, true);
 }
 
@@ -172,8 +170,7 @@ class Round {
     update_gate(now_);
     if (no_idle_p()) run_late_timers();
     if (pressed_) want_idle_ms(1, waiting_ > tied());  // it may well be needed in the next round
-    const int procs = sched.procs.load(acquire);
-    for (int i = 0; i < procs; ++i) look_at(sched.all_ps[i].load(acquire), watched[i]);
+    for (P* p : all_ps()) look_at(p, watched[p->id]);
     poll_network();
     serve_urgent();
     pause_lost();

@@ -13,7 +13,7 @@ namespace gofer::internal {
 namespace {
 
 constinit Note wanted;
-M* unborn = nullptr;  // to be started, under the scheduler's lock; newest first
+M* unborn GOFER_GUARDED_BY(sched.lock) = nullptr;  // to be started; newest first
 
 M* take_unborn() {
   LockGuard guard(sched.lock);

@@ -203,19 +203,13 @@ bool run_timers(M* m, P* p) {
 
 bool run_all_timers(M* m) {
   bool any = false;
-  for (int i = 0; i < max_procs; ++i) {
-    P* p = sched.all_ps[i].load(acquire);
-    if (p == nullptr) break;
-    any = run_timers(m, p) || any;
-  }
+  for (P* p : ps_ever()) any = run_timers(m, p) || any;
   return any;
 }
 
 int64_t earliest_timer_ns() {
   int64_t earliest = no_timer;
-  for (int i = 0; i < max_procs; ++i) {
-    P* p = sched.all_ps[i].load(acquire);
-    if (p == nullptr) break;
+  for (P* p : ps_ever()) {
     const int64_t next = p->timers.next_ns();
     if (next < earliest) earliest = next;
   }

@@ -53,7 +53,7 @@ size_t verify_p(P* p, bool own) {
   return n + (p->queue.has_next() ? 1 : 0);
 }
 
-size_t verify_lists() {
+size_t verify_lists() GOFER_REQUIRES(sched.lock) {
   require(sched.idle_ps == nullptr && sched.idle_p_count.load(relaxed) == 0,
           "a P is idle while the world is stopped");
   int idle = 0;

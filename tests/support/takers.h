@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/sched.h"
+#include "runtime/procs.h"
 
 namespace gofer::test {
 

@@ -69,7 +69,7 @@ TEST(LockOsThread, KeepsTheThreadAcrossYieldsAndParks) {
   });
   EXPECT_EQ(moved, 0);
   LockGuard guard(sched.lock);
-  EXPECT_EQ(sched.idle_locked_ms, 0);
+  EXPECT_EQ(sched.idle_bound_ms, 0);
 }
 
 TEST(LockOsThread, NobodyElseRunsOnTheThread) {
@@ -118,8 +118,8 @@ TEST(LockOsThread, NeedsAsManyUnlocks) {
   std::vector<bool> locked;
   const auto look = [&] {
     Inside inside;
-    const bool g_knows = inside.m()->curg->head->locked_m == inside.m();
-    const bool m_knows = inside.m()->locked_g == inside.m()->curg;
+    const bool g_knows = inside.m()->curg->head->own_m == inside.m();
+    const bool m_knows = inside.m()->own_g == inside.m()->curg;
     locked.push_back(g_knows && m_knows);
     if (g_knows != m_knows) locked.push_back(true);  // the expectation below fails
   };
