@@ -114,8 +114,8 @@ bool sleep_once(M* m, bool poll, int64_t timeout_ns, bool for_timer, GQueue& rea
   return told;
 }
 
-// Takes an idle P for m, which is idle, and queues `ready` on it. Returns false if no P is idle; the
-// goroutines are the first to run then.
+// Takes an idle P for m, which is idle, and queues `ready` on it. Returns false if no P is idle:
+// the goroutines are the first to run then.
 bool take_p_for(M* m, GQueue& ready) {
   bool all_busy = false;
   P* p = nullptr;
