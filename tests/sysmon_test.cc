@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/sanitizer.h"
 #include "runtime/procs.h"
+#include "runtime/sanitizer.h"
 #include "runtime/thread_gate.h"
 #include "support/beside.h"
 #include "support/wait_until.h"
