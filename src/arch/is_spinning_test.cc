@@ -13,7 +13,7 @@
 #include <cstring>
 #include <vector>
 
-#include "runtime/sanitizer.h"
+#include "runtime/base/sanitizer.h"
 
 namespace gofer::internal {
 namespace {

@@ -18,7 +18,7 @@
 #include <cstdint>
 #include <mutex>
 
-#include "runtime/netpoll.h"
+#include "runtime/poll/netpoll.h"
 
 namespace gofer::internal {
 

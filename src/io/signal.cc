@@ -38,7 +38,7 @@
 
 #include "io/fd_state.h"
 #include "os/raw_syscall.h"
-#include "runtime/panic.h"
+#include "runtime/report/panic.h"
 
 namespace gofer {
 namespace {

@@ -1,5 +1,5 @@
 // A memory barrier that one thread makes all the others of the process execute. It lets the hot
-// side of a store-then-load protocol do without a fence (see runtime/p_word.h).
+// side of a store-then-load protocol do without a fence (see runtime/procs/p_word.h).
 #pragma once
 
 namespace gofer::internal::os {

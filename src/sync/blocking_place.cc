@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "os/thread.h"
-#include "runtime/current.h"
+#include "runtime/procs/current.h"
 
 namespace gofer {
 namespace detail {

@@ -8,9 +8,9 @@
 #include <new>
 #include <stdexcept>
 
-#include "runtime/current.h"
-#include "runtime/panic.h"
-#include "runtime/switch.h"
+#include "runtime/procs/current.h"
+#include "runtime/report/panic.h"
+#include "runtime/sched/switch.h"
 
 namespace gofer::detail {
 

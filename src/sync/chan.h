@@ -38,8 +38,8 @@
 
 #include <cstring>
 
-#include "runtime/lock.h"
-#include "runtime/waiter.h"
+#include "runtime/base/lock.h"
+#include "runtime/wait/waiter.h"
 
 namespace gofer::detail {
 

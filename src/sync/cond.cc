@@ -2,8 +2,8 @@
 // it may be woken before it has parked: its contest is an early one (waiter.h).
 #include <gofer/cond.h>
 
-#include "runtime/current.h"
-#include "runtime/sched.h"
+#include "runtime/procs/current.h"
+#include "runtime/sched/sched.h"
 #include "sync/limit.h"
 
 namespace gofer {

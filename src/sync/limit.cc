@@ -1,6 +1,6 @@
 #include "sync/limit.h"
 
-#include "runtime/sched.h"
+#include "runtime/sched/sched.h"
 #include "sync/chan.h"
 
 namespace gofer::internal {

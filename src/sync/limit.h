@@ -5,7 +5,7 @@
 #include <gofer/detail/chan_core.h>
 
 #include "os/thread.h"
-#include "runtime/waiter.h"
+#include "runtime/wait/waiter.h"
 
 namespace gofer {
 class context;

@@ -18,9 +18,9 @@
 // owner that is the last waiter or has waited for less.
 #include <gofer/mutex.h>
 
-#include "runtime/current.h"
-#include "runtime/panic.h"
-#include "runtime/sched.h"
+#include "runtime/procs/current.h"
+#include "runtime/report/panic.h"
+#include "runtime/sched/sched.h"
 #include "sync/limit.h"
 
 namespace gofer {

@@ -3,9 +3,9 @@
 
 #include <new>
 
-#include "runtime/current.h"
-#include "runtime/lock.h"
-#include "runtime/sched.h"
+#include "runtime/base/lock.h"
+#include "runtime/procs/current.h"
+#include "runtime/sched/sched.h"
 
 namespace gofer::detail {
 

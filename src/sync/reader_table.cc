@@ -1,7 +1,7 @@
 #include "sync/reader_table.h"
 
-#include "runtime/current.h"
-#include "runtime/m.h"
+#include "runtime/procs/current.h"
+#include "runtime/threads/m.h"
 
 namespace gofer::internal {
 

@@ -19,9 +19,9 @@
 #include <gofer/rw_mutex.h>
 
 #include "os/thread.h"
-#include "runtime/current.h"
-#include "runtime/panic.h"
-#include "runtime/sched.h"
+#include "runtime/procs/current.h"
+#include "runtime/report/panic.h"
+#include "runtime/sched/sched.h"
 #include "sync/limit.h"
 #include "sync/reader_table.h"
 

@@ -21,8 +21,8 @@
 #include <memory>
 #include <new>
 
-#include "runtime/current.h"
-#include "runtime/switch.h"
+#include "runtime/procs/current.h"
+#include "runtime/sched/switch.h"
 #include "sync/chan.h"
 
 namespace gofer::detail {

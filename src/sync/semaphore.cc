@@ -11,8 +11,8 @@
 
 #include <stdexcept>
 
-#include "runtime/current.h"
-#include "runtime/sched.h"
+#include "runtime/procs/current.h"
+#include "runtime/sched/sched.h"
 #include "sync/limit.h"
 
 namespace gofer {

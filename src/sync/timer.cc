@@ -28,10 +28,10 @@
 #include <stdexcept>
 
 #include "os/thread.h"
-#include "runtime/current.h"
-#include "runtime/sched.h"
-#include "runtime/spawn.h"
-#include "runtime/timer.h"
+#include "runtime/goroutines/spawn.h"
+#include "runtime/procs/current.h"
+#include "runtime/sched/sched.h"
+#include "runtime/wait/timer.h"
 #include "sync/chan.h"
 #include "sync/limit.h"
 

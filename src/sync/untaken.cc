@@ -9,7 +9,7 @@
 #include <typeinfo>
 
 #include "debug/symbol_name.h"
-#include "runtime/panic.h"
+#include "runtime/report/panic.h"
 
 namespace gofer::detail {
 

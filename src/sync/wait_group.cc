@@ -20,10 +20,10 @@
 #include <gofer/wait_group.h>
 
 #include "os/thread.h"
-#include "runtime/current.h"
-#include "runtime/panic.h"
-#include "runtime/sched.h"
-#include "runtime/waiter.h"
+#include "runtime/procs/current.h"
+#include "runtime/report/panic.h"
+#include "runtime/sched/sched.h"
+#include "runtime/wait/waiter.h"
 #include "sync/limit.h"
 
 namespace gofer {

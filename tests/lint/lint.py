@@ -5,7 +5,8 @@
   - every header is included by somebody (sources are found by the build, so they cannot be forgotten);
   - no file of the library is longer than MAX_LINES;
   - no tabs and no line over MAX_COLUMNS in C++ sources, and clang-format (if installed) has nothing to change;
-  - relative links in Markdown files lead to something;
+  - a layer of src/ includes nothing of a layer above it;
+  - relative links in Markdown files lead to something, and source files that texts and comments name exist;
   - no text names a path that exists on one machine only.
 """
 
@@ -27,6 +28,13 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', re.MULTILINE)
 FENCED_CODE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 INLINE_CODE = re.compile(r"`[^`\n]*`")
 MARKDOWN_LINK = re.compile(r"\[[^\]]*\]\(\s*<?([^)\s>]+)>?[^)]*\)|^\s*\[[^\]]+\]:\s+(\S+)", re.MULTILINE)
+FILE_NAME = re.compile(r"[\w./-]+\.(?:cc|h|pml)\b")
+COMMENT = re.compile(r"//.*")
+PLACEHOLDERS = {"x.h", "x.cc", "x_test.cc", "y.cc", "z.cc", "app.cc", "file.cc"}
+# Folders of src/, the lowest layer first.
+LAYERS = [{"os", "debug"}, {"arch"}, {"runtime"}, {"sync"}, {"io"}, {"net"}]
+# A context ends a wait for a descriptor by its done channel.
+UPWARD_INCLUDES = {("src/runtime/poll/netpoll.cc", "sync")}
 MACHINE_PATH = re.compile(r"(?<![\w.~/})-])/(?:work|root|home/\w+)(?![\w-])")
 
 
@@ -111,6 +119,42 @@ def check_links(source, texts):
                 yield f"{path}:{line_of(text, match.start())}: link to nowhere: {target}"
 
 
+def layer_of(folder):
+    return next((i for i, layer in enumerate(LAYERS) if folder in layer), None)
+
+
+def check_layers(texts):
+    for path, text in texts.items():
+        if path.parts[0] != "src" or len(path.parts) < 3 or path.name.endswith("_test.cc"):
+            continue
+        own = layer_of(path.parts[1])
+        for match in INCLUDE.finditer(text):
+            folder = Path(match.group(1)).parts[0]
+            above = layer_of(folder)
+            if own is None or above is None or above <= own or (path.as_posix(), folder) in UPWARD_INCLUDES:
+                continue
+            yield f"{path}:{line_of(text, match.start())}: src/{path.parts[1]} is below src/{folder}"
+
+
+def check_file_names(texts):
+    """A name with a folder must be the end of some file's path, one without it the name of some file."""
+    paths = ["/" + p.as_posix() for p in texts]
+    names = {p.name for p in texts}
+    for path, text in texts.items():
+        if path.suffix == ".md":
+            places = INLINE_CODE.finditer(FENCED_CODE.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), text))
+        elif path.suffix in CXX_SUFFIXES:
+            places = COMMENT.finditer(text)
+        else:
+            continue
+        for place in places:
+            for name in FILE_NAME.findall(place.group()):
+                last = name.rsplit("/", 1)[-1]
+                known = last in names if last == name else any(p.endswith("/" + name.lstrip("./")) for p in paths)
+                if last not in PLACEHOLDERS and not known:
+                    yield f"{path}:{line_of(text, place.start())}: names a file that does not exist: {name}"
+
+
 def check_format(source, files):
     sources = [str(p) for p in files if p.suffix in CXX_SUFFIXES]
     if not sources or not shutil.which("clang-format"):
@@ -130,6 +174,7 @@ def main():
     files = tree_files(source)
     texts = {p: t for p in files if (t := read_text(source / p)) is not None}
     findings = [*check_text(texts), *check_headers_used(texts), *check_links(source, texts),
+                *check_layers(texts), *check_file_names(texts),
                 *check_format(source, files), *check_headers_alone(source, files, args.cxx)]
     for finding in findings:
         print(finding)

@@ -1,6 +1,6 @@
 /*
  * The gate: when a slice ends, does the P go to a fresh goroutine, which takes a thread more, or to one that waits tied
- * to its own thread?  src/runtime/thread_gate.h has the rules.
+ * to its own thread?  src/runtime/procs/thread_gate.h has the rules.
  *
  * Modelled protocol
  *   sysmon's rounds are the steps.  In a round each P uses up one slice: its goroutine ends, or it was in vain.

@@ -1,4 +1,4 @@
-// The names of src/runtime/atomic.h on top of Relacy, for builds with GOFER_RELACY.
+// The names of src/runtime/base/atomic.h on top of Relacy, for builds with GOFER_RELACY.
 //
 // Relacy's atomics take a place in the source with every operation, which its macros add at the
 // call. The code under test must not know of them, so this adapter takes the place from the

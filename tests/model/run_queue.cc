@@ -1,5 +1,5 @@
-// Model check of the real run queue, src/runtime/run_queue.h, under Relacy: one owner, one or two
-// thieves, tiny rings.
+// Model check of the real run queue, src/runtime/sched/run_queue.h, under Relacy: one owner, one or
+// two thieves, tiny rings.
 //
 // Relacy runs the threads of a scenario as fibers and tries interleavings, and for each load the
 // values that the C++ memory model allows, so it also finds what x86 would hide. Scenarios that are
@@ -23,7 +23,7 @@
 // that put() must load head_ with acquire: that rests on the argument in the header.
 //
 // Teeth: with the name of a wrongness (relacy_atomics.h) as argument it must find an error.
-#include "runtime/run_queue.h"
+#include "runtime/sched/run_queue.h"
 
 namespace {
 

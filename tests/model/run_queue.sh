@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks src/runtime/run_queue.h itself under Relacy.  See README.md and run_queue.cc.
+# Checks src/runtime/sched/run_queue.h itself under Relacy.  See README.md and run_queue.cc.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 cxx=${CXX:-g++}

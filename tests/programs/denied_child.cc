@@ -23,7 +23,7 @@
 
 #include "../support/wait_until.h"
 #include "os/thread_state.h"
-#include "runtime/sched.h"
+#include "runtime/sched/sched.h"
 #include "scenarios.h"
 #include "seccomp.h"
 

@@ -9,9 +9,9 @@
 #include <thread>
 
 #include "../support/wait_until.h"
-#include "runtime/g.h"
-#include "runtime/panic.h"
-#include "runtime/sched.h"
+#include "runtime/goroutines/g.h"
+#include "runtime/report/panic.h"
+#include "runtime/sched/sched.h"
 #include "scenarios.h"
 
 namespace {

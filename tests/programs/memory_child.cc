@@ -14,7 +14,7 @@
 #include <new>
 
 #include "../support/wait_until.h"
-#include "runtime/sched.h"
+#include "runtime/sched/sched.h"
 #include "scenarios.h"
 
 namespace {

@@ -19,8 +19,8 @@
 #include "../support/wait_until.h"
 #include "os/raw_syscall.h"
 #include "os/thread.h"
-#include "runtime/preempt.h"
-#include "runtime/sched.h"
+#include "runtime/sched/sched.h"
+#include "runtime/watch/preempt.h"
 #include "scenarios.h"
 
 namespace {

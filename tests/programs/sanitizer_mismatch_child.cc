@@ -3,7 +3,7 @@
 
 #include <cstdio>
 
-#include "runtime/sanitizer.h"
+#include "runtime/base/sanitizer.h"
 
 #if !defined(GOFER_ASAN) && !defined(GOFER_TSAN)
 extern "C" {

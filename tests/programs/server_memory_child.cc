@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "../support/wait_until.h"
-#include "runtime/sanitizer.h"
+#include "runtime/base/sanitizer.h"
 #include "scenarios.h"
 
 namespace {

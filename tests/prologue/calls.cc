@@ -27,8 +27,8 @@
 #include <vector>
 
 #include "prologue/fire.h"
-#include "runtime/prologue.h"
-#include "runtime/sanitizer.h"
+#include "runtime/base/sanitizer.h"
+#include "runtime/watch/prologue.h"
 
 // As if in another file: the compiler knows neither who calls nor with what.
 #define GOFER_APART [[gnu::noipa]]

@@ -1,7 +1,7 @@
 #include "prologue/fire.h"
 
-#include "runtime/atomic.h"
-#include "runtime/prologue.h"
+#include "runtime/base/atomic.h"
+#include "runtime/watch/prologue.h"
 
 int gofer_test_armed = 1;
 

@@ -13,7 +13,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "runtime/sched.h"
+#include "runtime/sched/sched.h"
 #include "support/procs.h"
 #include "support/wait_until.h"
 

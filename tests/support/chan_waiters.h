@@ -1,7 +1,7 @@
 // Who waits on a channel: what a test looks at instead of sleeping until somebody "must" wait.
 #pragma once
 
-#include "runtime/sched.h"
+#include "runtime/sched/sched.h"
 #include "sync/chan.h"
 
 namespace gofer::test {

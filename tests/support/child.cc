@@ -17,7 +17,7 @@
 #include <ostream>
 #include <system_error>
 
-#include "runtime/sanitizer.h"
+#include "runtime/base/sanitizer.h"
 
 extern char** environ;
 

@@ -1,7 +1,7 @@
 // Time that passes without a call of the runtime.
 #pragma once
 
-#include "runtime/atomic.h"
+#include "runtime/base/atomic.h"
 
 namespace gofer::test {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <system_error>
 
-#include "runtime/sched.h"
+#include "runtime/sched/sched.h"
 #include "support/scaled.h"
 #include "support/wait_until.h"
 

@@ -3,8 +3,8 @@
 
 #include <atomic>
 
-#include "runtime/queues.h"
-#include "runtime/sched.h"
+#include "runtime/sched/queues.h"
+#include "runtime/sched/sched.h"
 
 namespace gofer::test {
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/sanitizer.h"
+#include "runtime/base/sanitizer.h"
 
 namespace {
 

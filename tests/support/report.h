@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "runtime/sanitizer.h"
+#include "runtime/base/sanitizer.h"
 #include "support/child.h"
 
 namespace gofer::test {

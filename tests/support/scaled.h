@@ -1,7 +1,7 @@
 // How often a test does something, in this build.
 #pragma once
 
-#include "runtime/sanitizer.h"
+#include "runtime/base/sanitizer.h"
 
 namespace gofer::test {
 

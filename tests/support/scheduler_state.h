@@ -4,7 +4,7 @@
 #include <gofer/go.h>
 #include <gtest/gtest.h>
 
-#include "runtime/sched.h"
+#include "runtime/sched/sched.h"
 #include "support/wait_until.h"
 
 namespace gofer::test {

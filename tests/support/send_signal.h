@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "runtime/sanitizer.h"
+#include "runtime/base/sanitizer.h"
 
 namespace gofer::test {
 

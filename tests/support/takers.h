@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/procs.h"
+#include "runtime/procs/procs.h"
 
 namespace gofer::test {
 

@@ -1,0 +1,442 @@
+#include "runtime/poll/netpoll.h"
+
+#include <cerrno>
+#include <new>
+
+#include "os/epoll.h"
+#include "os/memory.h"
+#include "os/thread.h"
+#include "runtime/procs/current.h"
+#include "runtime/report/panic.h"
+#include "runtime/sched/switch.h"
+#include "runtime/watch/preempt.h"
+#include "sync/chan.h"
+#include "sync/limit.h"
+
+namespace gofer::internal {
+namespace {
+
+constexpr uint32_t watched_events = EPOLLIN | EPOLLOUT | EPOLLPRI | EPOLLRDHUP | EPOLLET;
+constexpr uint32_t end_events = EPOLLRDHUP | EPOLLHUP | EPOLLERR | EPOLLPRI;
+constexpr uint32_t in_events = EPOLLIN | end_events;
+constexpr uint32_t out_events = EPOLLOUT | EPOLLHUP | EPOLLERR;
+constexpr int events_at_once = 128;
+constexpr uint64_t break_data = ~uint64_t{0};
+constexpr uint32_t break_events = EPOLLOUT | EPOLLET;
+constexpr int64_t deaf_ns = 10'000'000;            // the timeout of a poller known to be deaf
+constexpr int64_t unsignalled_ns = 1'000'000'000;  // and while no signal could wake a deaf one
+
+constexpr size_t slab_size = 16 * 1024;
+constexpr uint32_t slab_descs = slab_size / sizeof(PollDesc);
+constexpr uint32_t max_slabs = 16 * 1024;
+
+struct Records {
+  Lock lock{LockRank::records};
+  PollDesc* free = nullptr;
+  uint32_t used = 0;
+  atomic<PollDesc*> slabs[max_slabs] = {};
+};
+constinit Records records;
+
+// The epoll instance in use: its descriptor in the lower half, above it a number that is another
+// one for each instance. Written under the lock of the records, first before sched.has_poller.
+constinit atomic<uint64_t> instance{0};
+constinit atomic<int> break_fd{-1};     // is always ready, and watched by the instance
+constinit atomic<bool> is_deaf{false};  // break_fd has failed to wake somebody
+constinit atomic<int> failure{0};       // why events cannot be had any more: an errno value
+
+int epoll_of(uint64_t used) { return static_cast<int>(static_cast<uint32_t>(used)); }
+
+// 0 or an errno value. Needs the lock of the records.
+int open_instance_locked() {
+  const int epoll = os::epoll_create();
+  if (epoll < 0) return -epoll;
+  const int ready = os::open_ready_descriptor();
+  const int error = ready < 0 ? -ready : -os::epoll_add(epoll, ready, break_events, break_data);
+  if (error != 0) {
+    os::close_descriptor(epoll);
+    if (ready >= 0) os::close_descriptor(ready);
+    return error;
+  }
+  break_fd.store(ready, relaxed);
+  is_deaf.store(false, relaxed);
+  const uint64_t number = (instance.load(relaxed) >> 32) + 1;
+  instance.store(number << 32 | static_cast<uint32_t>(epoll), seq_cst);
+  return 0;
+}
+
+void say_once(const char* what, int error) {
+  static constinit atomic<bool> said{false};
+  if (said.exchange(true, relaxed)) return;
+  warn("%s with errno %d: goroutines cannot wait for descriptors", what, error);
+}
+
+// 0 or an errno value. Inside.
+int start_poller() {
+  int error = 0;
+  {
+    LockGuard guard(records.lock);
+    if (sched.has_poller.load(relaxed)) return 0;
+    error = open_instance_locked();
+    if (error == 0) sched.has_poller.store(true, release);
+  }
+  if (error == EPERM || error == ENOSYS || error == EACCES) {
+    say_once("epoll_create1, eventfd2 or epoll_ctl fails", error);
+  }
+  return error;
+}
+
+PollDesc* take_record() {
+  LockGuard guard(records.lock);
+  if (PollDesc* desc = records.free; desc != nullptr) {
+    records.free = desc->link;
+    return desc;
+  }
+  const uint32_t slab = records.used / slab_descs;
+  if (slab == max_slabs) return nullptr;
+  auto* first = records.slabs[slab].load(relaxed);
+  if (first == nullptr) {
+    first = static_cast<PollDesc*>(os::reserve(slab_size));
+    if (first == nullptr) return nullptr;
+    for (uint32_t i = 0; i < slab_descs; ++i) {
+      ::new (first + i) PollDesc;
+      first[i].index = records.used + i;
+    }
+    records.slabs[slab].store(first, release);
+  }
+  return first + records.used++ % slab_descs;
+}
+
+// An event can name a record only after its slab was made. nullptr: the event is not of ours.
+PollDesc* find_record(uint32_t index) {
+  const uint32_t slab = index / slab_descs;
+  PollDesc* first = slab < max_slabs ? records.slabs[slab].load(acquire) : nullptr;
+  return first == nullptr ? nullptr : first + index % slab_descs;
+}
+
+void put_record(PollDesc* desc) {
+  LockGuard guard(records.lock);
+  desc->link = records.free;
+  records.free = desc;
+}
+
+// Takes the waiter of a side out, if the caller may end its wait. With the lock.
+Waiter* take_waiter(PollSide& side) {
+  Waiter* w = side.waiter;
+  side.waiter = nullptr;
+  return w != nullptr && claim(w) ? w : nullptr;
+}
+
+void tell(PollDesc* desc, PollSide& side, uint32_t tag, bool ends, GQueue& list) {
+  side.lock.lock();
+  Waiter* w = nullptr;
+  if (desc->tag.load(relaxed) == tag) {
+    if (ends) desc->ended.store(true, relaxed);
+    w = take_waiter(side);
+    if (w != nullptr) {
+      w->ok = true;
+    } else {
+      side.ready = true;
+    }
+  }
+  side.lock.unlock();
+  if (w == nullptr) return;
+  if (G* g = wake_thread_or_get(w); g != nullptr) list.push_back(g);
+}
+
+bool unlock_side(G*, void* side) {
+  static_cast<PollSide*>(side)->lock.unlock();
+  return true;
+}
+
+// Those who wait look for themselves what has changed.
+void rouse(PollSide& side) {
+  Inside inside;
+  side.lock.lock();
+  Waiter* w = take_waiter(side);
+  if (w != nullptr) w->ok = false;
+  side.lock.unlock();
+  if (w != nullptr) wake(inside.m(), w);
+}
+
+uint64_t data_of(const PollDesc* desc) {
+  return uint64_t{desc->index} << 32 | desc->tag.load(relaxed);
+}
+
+// Calls f for each record that there is.
+template <class F>
+void for_each_record(F f) {
+  uint32_t used;
+  {
+    LockGuard guard(records.lock);
+    used = records.used;
+  }
+  for (uint32_t i = 0; i < used; ++i) f(find_record(i));
+}
+
+// Every wait for a descriptor fails, from now on.
+void fail_all(const char* what, int error, GQueue& list) {
+  failure.store(error, seq_cst);
+  sched.has_poller.store(false, seq_cst);
+  say_once(what, error);
+  for_each_record([&](PollDesc* desc) {
+    for (PollSide* side : {&desc->in, &desc->out}) {
+      side->lock.lock();
+      Waiter* w = take_waiter(*side);
+      if (w != nullptr) w->ok = false;
+      side->lock.unlock();
+      if (w == nullptr) continue;
+      if (G* g = wake_thread_or_get(w); g != nullptr) list.push_back(g);
+    }
+  });
+}
+
+// The program has closed the descriptor: all waits for it fail.
+void lose(PollDesc* desc, uint32_t tag, GQueue& list) {
+  for (PollSide* side : {&desc->in, &desc->out}) {
+    side->lock.lock();
+    Waiter* w = nullptr;
+    if (desc->tag.load(relaxed) == tag) {
+      desc->lost.store(true, relaxed);
+      w = take_waiter(*side);
+      if (w != nullptr) w->ok = false;
+    }
+    side->lock.unlock();
+    if (w == nullptr) continue;
+    if (G* g = wake_thread_or_get(w); g != nullptr) list.push_back(g);
+  }
+}
+
+// The new instance watches what the old one did. Under the side's lock, so that poll_free, which
+// takes the descriptor away under it, removes it from this instance too. EEXIST: watch() was
+// quicker. If the instance or break_fd has the descriptor's number, the descriptor was closed too.
+void watch_again(PollDesc* desc, GQueue& list) {
+  desc->in.lock.lock();
+  const int fd = desc->fd.load(seq_cst);
+  const uint32_t tag = desc->tag.load(relaxed);
+  const int epoll = epoll_of(instance.load(relaxed));
+  const bool is_ours = fd == epoll || fd == break_fd.load(relaxed);
+  int error = fd < 0 ? 0 : EBADF;
+  if (fd >= 0 && !is_ours) error = -os::epoll_add(epoll, fd, watched_events, data_of(desc));
+  desc->in.lock.unlock();
+  if (error != 0 && error != EEXIST) lose(desc, tag, list);
+}
+
+// The program has closed the instance `used`.
+void replace_instance(uint64_t used, GQueue& list) {
+  int error;
+  {
+    LockGuard guard(records.lock);
+    if (instance.load(relaxed) != used) return;
+    error = open_instance_locked();
+  }
+  if (error != 0) {
+    fail_all("epoll_create1, eventfd2 or epoll_ctl fails", error, list);
+    return;
+  }
+  for_each_record([&](PollDesc* desc) { watch_again(desc, list); });
+  // A poller that sleeps in the old instance hears nothing of the new one, and while it sleeps
+  // nobody else polls. A signal ends its call.
+  if (M* m = sched.poller.load(acquire); m != nullptr && m != current_m()) signal_m(m);
+}
+
+// 0 or an errno value. If the instance changes meanwhile, either its opener finds the descriptor in
+// the record or the caller finds the new instance (seq_cst on both sides), or both: EEXIST.
+int watch(PollDesc* desc, int fd, GQueue& list) {
+  bool replaced = false;
+  for (bool again = false;; again = true) {
+    const uint64_t used = instance.load(seq_cst);
+    const bool was_ours = fd == epoll_of(used) || fd == break_fd.load(relaxed);
+    int error =
+        was_ours ? EBADF : -os::epoll_add(epoll_of(used), fd, watched_events, data_of(desc));
+    if (error == EEXIST && again) {  // perhaps for a record whose descriptor had this number before
+      error = -os::epoll_modify(epoll_of(used), fd, watched_events, data_of(desc));
+    }
+    if (error == 0) {
+      desc->fd.store(fd, seq_cst);
+      if (instance.load(seq_cst) == used) return 0;
+    } else if (!replaced && (error == EINVAL || (error == EBADF && os::is_open(fd)))) {
+      replaced = true;
+      replace_instance(used, list);
+      if (const int failed = failure.load(relaxed); failed != 0) return failed;
+    } else {
+      return error;
+    }
+  }
+}
+
+}  // namespace
+
+int poll_open(int fd, PollDesc*& desc) {
+  ensure_started();
+  Inside inside;
+  desc = nullptr;
+  if (const int error = failure.load(relaxed); error != 0) return error;
+  if (!sched.has_poller.load(acquire)) {
+    if (const int error = start_poller(); error != 0) return error;
+    want_poller();
+  }
+  desc = take_record();
+  if (desc == nullptr) return ENOMEM;
+  GQueue list;
+  const int error = watch(desc, fd, list);
+  while (G* g = list.pop_front()) ready(inside.m(), g);
+  if (error == 0) return 0;
+  desc->fd.store(-1, relaxed);
+  put_record(desc);
+  desc = nullptr;
+  return error == EPERM && !os::is_epoll_ctl_refused() ? 0 : error;
+}
+
+int poll_failure() { return failure.load(relaxed); }
+
+void poll_close(PollDesc* desc) {
+  desc->closed.store(true, seq_cst);
+  rouse(desc->in);
+  rouse(desc->out);
+}
+
+void poll_free(PollDesc* desc, int fd) {
+  Inside inside;
+  desc->in.lock.lock();
+  desc->fd.store(-1, relaxed);
+  desc->out.lock.lock_another();
+  desc->tag.store(desc->tag.load(relaxed) + 1, relaxed);
+  desc->ended.store(false, relaxed);
+  desc->closed.store(false, relaxed);
+  desc->lost.store(false, relaxed);
+  for (PollSide* side : {&desc->in, &desc->out}) {
+    side->ready = false;
+    side->deadline_ns.store(no_deadline, relaxed);
+  }
+  desc->out.lock.unlock_another();
+  desc->in.lock.unlock();
+  // A duplicate of the descriptor would keep it there, and the number may soon be another's.
+  os::epoll_remove(epoll_of(instance.load(relaxed)), fd);
+  put_record(desc);
+}
+
+PollEnd poll_wait(PollDesc* desc, PollSide& side, detail::chan_core* done) {
+  Inside inside;
+  M* m = inside.m();
+  if (m != nullptr) yield_if_asked(m);
+  for (;;) {
+    if (m != nullptr) m = current_m();
+    side.lock.lock();
+    const WaitLimit limit{side.deadline_ns.load(relaxed), done};
+    const bool late = limit.deadline_ns != no_deadline && os::now_ns() >= limit.deadline_ns;
+    const bool ready = side.ready;
+    if (desc->closed.load(relaxed) || late || ready) {
+      const bool closed = desc->closed.load(relaxed);
+      if (!closed && !late) side.ready = false;
+      side.lock.unlock();
+      return closed ? PollEnd::closed : late ? PollEnd::timed_out : PollEnd::ready;
+    }
+    const bool lost = desc->lost.load(relaxed);
+    if (lost || failure.load(relaxed) != 0) {
+      side.lock.unlock();
+      return lost ? PollEnd::lost : PollEnd::failed;
+    }
+    Contest contest;
+    Waiter w(m);
+    side.waiter = &w;
+    sched.poll_waiters.fetch_add(1, relaxed);
+    const bool roused = park_limited(m, w, contest, WaitReason::io_wait, unlock_side, &side, limit);
+    sched.poll_waiters.fetch_sub(1, relaxed);
+    if (roused && w.ok) return PollEnd::ready;
+    if (roused) continue;
+    side.lock.lock();
+    if (side.waiter == &w) side.waiter = nullptr;
+    side.lock.unlock();
+    if (done != nullptr && done->closed.load(acquire)) return PollEnd::cancelled;
+  }
+}
+
+void poll_set_deadline(PollSide& side, int64_t deadline_ns) {
+  side.deadline_ns.store(deadline_ns, seq_cst);
+  rouse(side);
+}
+
+namespace {
+
+// A poller that sleeps in an instance which the program has closed hears nothing; at best a signal
+// ends its sleep.
+int64_t shorter_if_deaf(int64_t timeout_ns) {
+  const bool deaf = is_deaf.load(relaxed);
+  if (!deaf && sched.has_signal.load(relaxed)) return timeout_ns;
+  const int64_t most = deaf ? deaf_ns : unsignalled_ns;
+  return timeout_ns < 0 || timeout_ns > most ? most : timeout_ns;
+}
+
+bool ring(uint64_t used) {
+  return os::epoll_modify(epoll_of(used), break_fd.load(relaxed), break_events, break_data) == 0;
+}
+
+// The program has closed break_fd or the instance, unless another M has just replaced them, or the
+// kernel refuses the call: then the poller stays deaf.
+void mend_if_deaf(GQueue& list) {
+  if (!is_deaf.load(relaxed)) return;
+  const uint64_t used = instance.load(relaxed);
+  if (ring(used)) {
+    is_deaf.store(false, relaxed);
+  } else if (!os::is_epoll_ctl_refused()) {
+    replace_instance(used, list);
+  }
+}
+
+// The break is for the M that sleeps in the netpoller. A look of another M, which began before that
+// one was the poller, must not take it away.
+void pass_on_break(int64_t timeout_ns) {
+  M* poller = sched.poller.load(acquire);
+  if (timeout_ns == 0 && poller != nullptr && poller != current_m()) netpoll_break(poller);
+}
+
+}  // namespace
+
+void netpoll(int64_t timeout_ns, GQueue& list) {
+  if (!sched.has_poller.load(acquire)) return;  // for the instance
+  mend_if_deaf(list);
+  if (list.front() != nullptr) timeout_ns = 0;
+  epoll_event events[events_at_once];
+  const uint64_t used = instance.load(relaxed);
+  const int n = os::epoll_wait(epoll_of(used), events, events_at_once, shorter_if_deaf(timeout_ns));
+  bump(sched.polls);
+  if (n == -EBADF || n == -EINVAL) {
+    replace_instance(used, list);
+  } else if (n < 0) {
+    fail_all("epoll_pwait fails", -n, list);
+  }
+  for (int i = 0; i < n; ++i) {
+    const epoll_event& event = events[i];
+    if (event.data.u64 == break_data) {
+      pass_on_break(timeout_ns);
+      continue;
+    }
+    PollDesc* desc = find_record(static_cast<uint32_t>(event.data.u64 >> 32));
+    if (desc == nullptr) {  // the program has an instance of its own in the place of ours
+      replace_instance(used, list);
+      continue;
+    }
+    const auto tag = static_cast<uint32_t>(event.data.u64);
+    const bool ends = (event.events & end_events) != 0;
+    if ((event.events & in_events) != 0) tell(desc, desc->in, tag, ends, list);
+    if ((event.events & out_events) != 0) tell(desc, desc->out, tag, ends, list);
+  }
+}
+
+// Not by writing to it: the number may be that of a file of the program's by now.
+void netpoll_break(M* m) {
+  const uint64_t used = instance.load(relaxed);
+  if (ring(used)) return;
+  if (instance.load(relaxed) == used) is_deaf.store(true, relaxed);
+  signal_m(m);
+}
+
+// The kernel takes an event back if the program closes break_fd before the poller's thread has got
+// a processor. The poller, with a P that was given to it, would sleep until its time is over.
+void netpoll_break_again() {
+  M* m = sched.poller.load(acquire);
+  if (m != nullptr && m->polls.load(relaxed) && m->note.is_said()) netpoll_break(m);
+}
+
+}  // namespace gofer::internal

@@ -1,0 +1,127 @@
+// The small public calls: yield, threads, counts.
+#include <gofer/debug.h>
+#include <gofer/go.h>
+#include <gofer/last_error.h>
+
+#include <cerrno>
+
+#include "os/thread.h"
+#include "runtime/report/panic.h"
+#include "runtime/sched/sched.h"
+
+namespace gofer {
+
+using namespace internal;
+
+[[gnu::noinline]] int last_error() noexcept { return errno; }
+[[gnu::noinline]] void set_last_error(int value) noexcept { errno = value; }
+
+void yield() {
+  M* m = enter();
+  if (m == nullptr) {
+    os::yield_thread();
+    return;
+  }
+  yield_goroutine(m);
+  leave(current_m());
+}
+
+void checkpoint() {
+  M* m = current_m();
+  if (m == nullptr || m->curg == nullptr) return;
+  m->checks.store(true, relaxed);
+  if (!m->p->preempt.load(relaxed)) [[likely]]
+    return;
+  m = enter();
+  if (m->curg->head->no_preempt == 0) yield_goroutine(m);
+  leave(current_m());
+}
+
+int set_max_threads(int n) {
+  ensure_started();
+  M* m = enter();
+  sched.lock.lock();
+  const int old = sched.max_ms;
+  if (n > 0) {
+    sched.max_ms = n < static_cast<int>(PWord::max_owner) ? n : static_cast<int>(PWord::max_owner);
+  }
+  const bool exceeded = sched.ms > sched.max_ms;
+  const int limit = sched.max_ms;
+  sched.lock.unlock();
+  if (m != nullptr) leave(m);
+  if (exceeded) fatal_thread_limit(limit);
+  return old;
+}
+
+std::size_t num_goroutine() {
+  int64_t n = sched.live.load(relaxed);
+  for (P* p : ps_ever()) n += p->live.load(relaxed);
+  return n > 0 ? static_cast<std::size_t>(n) : 0;
+}
+
+void lock_os_thread() {
+  M* m = enter();
+  if (m == nullptr) return;
+  StackHead* head = m->curg->head;
+  ++head->locks;
+  head->own_m = m;
+  m->own_g = m->curg;
+  leave(m);
+}
+
+void unlock_os_thread() {
+  M* m = enter();
+  if (m == nullptr) return;
+  StackHead* head = m->curg->head;
+  const int of_mask = head->own_mask ? 1 : 0;  // stays while the goroutine has its own signal mask
+  if (head->locks > of_mask && --head->locks == 0) {
+    head->own_m = nullptr;
+    m->own_g = nullptr;
+  }
+  leave(m);
+}
+
+namespace this_goroutine {
+
+std::uint64_t id() noexcept {
+  M* m = current_m();
+  return m == nullptr || m->curg == nullptr ? 0 : m->curg->id;
+}
+
+std::string_view name() noexcept {
+  M* m = current_m();
+  if (m == nullptr || m->curg == nullptr || m->curg->name == nullptr) return {};
+  return m->curg->name;
+}
+
+}  // namespace this_goroutine
+
+scheduler_stats stats() {
+  ensure_started();
+  scheduler_stats s{};
+  s.procs.reserve(static_cast<std::size_t>(sched.procs.load(acquire)));
+  M* m = enter();
+  sched.lock.lock();
+  s.gomaxprocs = sched.procs.load(relaxed);
+  s.idle_procs = sched.idle_p_count.load(relaxed);
+  s.threads = sched.ms;
+  s.idle_threads = sched.idle_m_count;
+  s.spinning_threads = sched.spinning_ms.load(relaxed);
+  s.global_queue = global_count_locked();
+  sched.lock.unlock();
+  if (m != nullptr) leave(m);
+  for (int i = 0; i < s.gomaxprocs; ++i) {
+    P* p = sched.all_ps[i].load(acquire);
+    s.procs.push_back({.started = p->started.load(relaxed),
+                       .switches = p->switches.load(relaxed),
+                       .steals = p->steals.load(relaxed),
+                       .stolen = p->stolen.load(relaxed),
+                       .queued = p->queue.size() + (p->queue.has_next() ? 1u : 0u)});
+  }
+  s.goroutines = num_goroutine();
+  s.preemptions = sched.paused.load(relaxed);
+  s.handoffs = sched.retaken.load(relaxed);
+  return s;
+}
+
+}  // namespace gofer

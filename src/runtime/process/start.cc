@@ -1,0 +1,169 @@
+// The runtime's start, on first use, and fork.
+//
+// In the child of a fork there is one thread and whatever state the others left: the runtime must
+// not be used there, and the first entry says so.
+#include <pthread.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <new>
+#include <system_error>
+
+#include "debug/fd_writer.h"
+#include "os/cpu_count.h"
+#include "os/membarrier.h"
+#include "os/memory.h"
+#include "os/thread.h"
+#include "runtime/process/one_copy.h"
+#include "runtime/procs/procs.h"
+#include "runtime/report/panic.h"
+#include "runtime/sched/switch.h"
+#include "runtime/threads/template_thread.h"
+#include "runtime/threads/thread_calls.h"
+#include "runtime/watch/preempt.h"
+#include "runtime/watch/schedtrace.h"
+
+extern "C" {
+thread_local constinit gofer::internal::M* gofer_current_m
+    __attribute__((tls_model("initial-exec"), visibility("hidden"))) = nullptr;
+}
+
+namespace gofer::internal {
+
+constinit Sched sched;
+
+namespace {
+
+bool async_preempt_off = false;
+
+void complain(const char* message) {
+  FdWriter out(STDERR_FILENO);
+  out.print("%s\n", message);
+}
+
+// A variable that is set but empty counts as not set.
+const char* variable(const char* name) {
+  const char* value = getenv(name);
+  return value == nullptr || value[0] == '\0' ? nullptr : value;
+}
+
+// The next entry is made to fail: a goroutine's because it does not have its P any more, that of an
+// foreign thread because the runtime has to be started again.
+void on_fork_child() {
+  sched.forked.store(true, relaxed);
+  sched.started.store(false, relaxed);
+  forget_report();
+  if (M* m = current_m(); m != nullptr) {
+    os::name_thread(program_invocation_short_name);
+    m->p_word = ~uint64_t{0};
+    m->in_doubt.store(1, relaxed);
+  }
+}
+
+GuardKind guard_kind(DebugEnv::Guard wanted) {
+  if (wanted == DebugEnv::Guard::none) return GuardKind::none;
+  const bool markers = wanted == DebugEnv::Guard::madvise && os::has_guard_markers();
+  return markers ? GuardKind::marker : GuardKind::mprotect;
+}
+
+// How stacks lie and are guarded, by what the kernel can do and allows: stack_space.h.
+void set_up_stacks(const DebugEnv& env) {
+  const GuardKind kind = guard_kind(env.guard);
+  const long mappings = os::max_mappings(env.procfs);
+  set_guard_kind(kind);
+  set_guard_budget(kind == GuardKind::none ? 0 : mappings / (kind == GuardKind::marker ? 16 : 8));
+  set_charged_early(!env.overcommit || os::memory_is_charged_early(env.procfs));
+  if (env.stack_size != 0) set_default_stack_size(env.stack_size);
+}
+
+void read_environment() {
+  const DebugEnv env = parse_debug_env(variable("GOFER_DEBUG"), variable("GOMAXPROCS"),
+                                       variable("GOFER_STACK_SIZE"), complain);
+  sched.gm = env.model_gm;
+  sched.idle_ns = env.idle_ms * 1'000'000;
+  sched.scavenge_ns = env.scavenge_ms * 1'000'000;
+  async_preempt_off = env.async_preempt_off;
+  sched.has_membarrier.store(env.membarrier && os::membarrier_register(), relaxed);
+  sched.has_proc = env.procfs;
+  set_zero_stacks(env.zero_stacks);
+  set_schedtrace(env.schedtrace_ms, env.scheddetail);
+  set_up_stacks(env);
+  const int procs = env.gomaxprocs != 0 ? env.gomaxprocs : default_gomaxprocs();
+  LockGuard guard(sched.lock);
+  const int got = resize_ps(procs < max_procs ? procs : max_procs);
+  for (int i = got - 1; i >= 0; --i) put_idle_p(sched.all_ps[i].load(relaxed));
+}
+
+// The runtime's own threads take no signals; Ms have the mask of who starts the runtime.
+int start_own_threads() {
+  sigset_t all;
+  sigset_t was;
+  sigfillset(&all);
+  os::set_signal_mask(SIG_SETMASK, &all, &was);
+  set_usual_mask(was);
+  static bool has_template = false;
+  static bool has_sysmon = false;
+  int error = has_template ? 0 : start_template_thread();
+  if (error == 0) {
+    has_template = true;
+    error = has_sysmon ? 0 : start_sysmon();
+  }
+  if (error == 0) {
+    has_sysmon = true;
+    error = start_first_m();
+  }
+  os::set_signal_mask(SIG_SETMASK, &was, nullptr);
+  return error;
+}
+
+// Once; what it does again after a failed start does no harm.
+void prepare() {
+  static bool prepared = false;
+  if (prepared) return;
+  constexpr size_t table = (PWord::max_owner + 1) * sizeof(atomic<M*>);
+  sched.m_table = static_cast<atomic<M*>*>(os::reserve(table));
+  if (sched.m_table == nullptr) throw std::bad_alloc();
+  read_environment();
+  if (sched.procs.load(relaxed) == 0) throw std::bad_alloc();
+  claim_process();
+  warn_of_sanitizer();
+  install_terminate_report();
+  install_overflow_report();
+  const bool has_signal = !async_preempt_off && !tsan_enabled && install_preemption();
+  if (!has_signal && !async_preempt_off && !tsan_enabled) {
+    warn("sigaction fails for SIGURG: a goroutine that computes is not preempted");
+  }
+  sched.has_signal.store(has_signal, relaxed);
+  install_exit_handlers();
+  pthread_atfork(nullptr, nullptr, on_fork_child);
+  prepared = true;
+}
+
+}  // namespace
+
+void start_runtime() {
+  if (sched.forked.load(relaxed)) used_after_fork();
+  static constinit Lock starting{LockRank::world};
+  LockGuard guard(starting);
+  if (sched.started.load(relaxed)) return;
+  watch_for_exit();
+  prepare();
+  if (const int error = start_own_threads(); error != 0) {
+    throw std::system_error(error, std::generic_category(), "gofer: cannot start a thread");
+  }
+  sched.started.store(true, release);
+}
+
+void stop_scheduling() {
+  sched.exit_m.store(current_m(), relaxed);
+  sched.exiting.store(true, seq_cst);
+  if (sched.m_table != nullptr) let_paused_go();
+  for (P* p : all_ps()) p->preempt.store(true, relaxed);
+}
+
+void used_after_fork() {
+  warn("the runtime was used in the child of a fork(): only exec and _exit are allowed there");
+  std::abort();
+}
+
+}  // namespace gofer::internal

@@ -1,0 +1,63 @@
+// Ms that have lost their P without noticing, because they sleep in some call. One that comes back
+// goes on without a P until it calls the runtime. It may use 1 ms of processor time so; then sysmon
+// pauses its thread until it has a P, because at most GOMAXPROCS goroutines may compute.
+#include "os/thread.h"
+#include "os/thread_state.h"
+#include "runtime/procs/thread_gate.h"
+#include "runtime/watch/preempt.h"
+
+namespace gofer::internal {
+namespace {
+
+constexpr int64_t budget_ns = 1'000'000;  // processor time of a thread without a P
+constexpr int looks_a_round = 16;
+uint32_t next = 1;  // the M to begin the next round with
+
+void look_at(M* m) {
+  const int64_t cpu = os::thread_cpu_ns(m->tid);
+  int64_t before = m->lost_cpu_ns.load(relaxed);
+  if (before < 0) m->lost_cpu_ns.store(before = cpu, relaxed);
+  if (cpu - before < budget_ns || m->in_runtime.load(relaxed) != 0) return;
+  if (look_at_thread(m).doing == os::ThreadState::asleep) return;
+  m->lost_cpu_ns.store(cpu, relaxed);  // a new chance, if the signal comes at a bad moment
+  signal_m(m);
+}
+
+}  // namespace
+
+os::ThreadState look_at_thread(const M* m) {
+  return sched.has_proc ? os::thread_state(m->tid) : os::ThreadState();
+}
+
+void note_lost(M* m, int64_t cpu_ns, uint32_t crowd) {
+  m->lost_cpu_ns.store(cpu_ns, relaxed);
+  uint32_t none = no_crowd;
+  if (!m->lost_in.compare_exchange_strong(none, crowd, acq_rel)) return;
+  join_crowd(crowd);
+  sched.lost_ms.fetch_add(1, relaxed);
+}
+
+void forget_lost(M* m) {
+  if (m->lost_in.load(relaxed) == no_crowd) return;
+  const uint32_t crowd = m->lost_in.exchange(no_crowd, acq_rel);
+  if (crowd == no_crowd) return;
+  leave_crowd(crowd);
+  sched.lost_ms.fetch_sub(1, relaxed);
+}
+
+void pause_lost() {
+  if (sched.lost_ms.load(relaxed) == 0) return;
+  uint32_t id = next;
+  for (int looked = 0; looked < looks_a_round;) {
+    M* m = sched.m_table[id].load(acquire);
+    if (m != nullptr && m->lost_in.load(acquire) != no_crowd) {
+      ++looked;
+      look_at(m);
+    }
+    id = m != nullptr ? id + 1 : 1;
+    if (id == next) break;
+  }
+  next = id;
+}
+
+}  // namespace gofer::internal

@@ -1,0 +1,218 @@
+// Ps: who has one, which are idle, and how one goes from M to M.
+//
+// A P is held by an M (its word says by which, p_word.h), idle, stopped, or on its way: given to an
+// M that has yet to take it (M::next_p). Functions with "locked" in their names, and those that
+// sched.h lists so, need the scheduler's lock. None of them releases it. A function that decides
+// under the lock whom to wake returns a Wakeup, and the caller wakes that M when it has released
+// the lock.
+//
+// Waking a sleeping thread costs microseconds to the waker and tens of them until it runs, so it
+// happens only when a P is idle and no M is looking for work already (wake_p).
+#include "runtime/procs/procs.h"
+
+#include <utility>
+
+#include "os/thread.h"
+#include "runtime/procs/spinning.h"
+#include "runtime/procs/thread_gate.h"
+
+namespace gofer::internal {
+namespace {
+
+// While tied ones crowd, an M gets p to serve fresh goroutines; or a single one that was woken, and
+// then the tied ones again, because among those in p's ring may be many that compute.
+void set_budget(P* p, Pass to) {
+  if (crowded()) p->budget = to == Pass::to_urgent ? 1 : switches_per_look;
+}
+
+}  // namespace
+
+void acquire_p(M* m, P* p) {
+  const PWord old(p->word.load(relaxed));
+  const PWord word = PWord::make(m->id, old.generation() + 1, PWordState::running);
+  forget_lost(m);
+  m->p = p;
+  m->p_word = word.bits();
+  p->status.store(PStatus::running, relaxed);
+  p->word.store(word.bits(), release);
+}
+
+P* release_p(M* m) {
+  P* p = m->p;
+  m->p = nullptr;
+  disown_p(p);
+  return p;
+}
+
+void disown_p(P* p) {
+  const PWord old(p->word.load(relaxed));
+  p->word.store(PWord::make(0, old.generation() + 1, PWordState::none).bits(), release);
+}
+
+void put_idle_p(P* p) {
+  p->status.store(PStatus::idle, relaxed);
+  p->link = sched.idle_ps;
+  sched.idle_ps = p;
+  sched.idle_p_count.fetch_add(1, seq_cst);
+}
+
+P* take_idle_p() {
+  P* p = sched.idle_ps;
+  if (p == nullptr) return nullptr;
+  sched.idle_ps = p->link;
+  p->link = nullptr;
+  sched.idle_p_count.fetch_sub(1, seq_cst);
+  if (sched.sysmon_sleeps.load(seq_cst) == static_cast<uint32_t>(SysmonSleep::deep)) wake_sysmon();
+  return p;
+}
+
+P* take_unused_p() {
+  if (P* p = take_idle_p(); p != nullptr) return p;
+  if (sched.unborn_ps == 0) return nullptr;
+  for (M* m : all_ms()) {
+    P* p = m->next_p.load(relaxed);
+    if (m->birth != Birth::with_p || p == nullptr) continue;
+    m->next_p.store(nullptr, relaxed);
+    m->birth = Birth::as_reserve;
+    ++sched.reserve_coming;
+    --sched.unborn_ps;
+    if (std::exchange(m->spinning, false)) drop_relied_on_spinning();
+    return p;
+  }
+  return nullptr;
+}
+
+void stop_p_locked(P* p) {
+  p->status.store(PStatus::gcstop, relaxed);
+  if (--sched.stop_wait == 0) sched.stopped.signal();
+}
+
+void put_unused_p(P* p) {
+  if (sched.stopping.load(relaxed)) {
+    stop_p_locked(p);
+  } else {
+    put_idle_p(p);
+  }
+}
+
+void give_p(M* m, P* p, bool spinning) {
+  m->spinning = spinning;
+  m->next_p.store(p, release);
+}
+
+void take_given_p(M* m) {
+  acquire_p(m, m->next_p.load(acquire));
+  m->next_p.store(nullptr, relaxed);
+}
+
+void wake_p_slow() {
+  if (!add_only_spinning()) return;
+  Wakeup wakeup;
+  {
+    LockGuard guard(sched.lock);
+    P* p = take_idle_p();
+    if (p == nullptr) {
+      // Under the lock, and need_spinning after the count: a submitter that relied on our count
+      // until now has queued its work, and the M that holds the missing P looks for work before it
+      // gives the P up.
+      drop_relied_on_spinning();
+      return;
+    }
+    sched.need_spinning.store(0, seq_cst);
+    wakeup = start_m_locked(p, true);
+  }
+  wakeup.now();
+}
+
+namespace {
+
+// p has no work of its own and the world does not stop: it goes to an M that looks for work, if
+// none does and no other P is idle.
+Wakeup hand_off_without_work_locked(P* p) GOFER_REQUIRES(sched.lock) {
+  if (sched.idle_p_count.load(relaxed) == 0 && add_only_spinning()) {
+    sched.need_spinning.store(0, seq_cst);
+    return start_m_locked(p, true);
+  }
+  disown_p(p);
+  put_idle_p(p);
+  // Timers that are due have waited for an idle P.
+  if (sched.sleeper != nullptr && earliest_timer_ns() <= os::now_ns()) wake_m(sched.sleeper);
+  // The spinning M that we saw may have found work and no idle P for the next one: this is it.
+  if (sched.need_spinning.load(seq_cst) == 0) return {};
+  add_spinning();
+  return start_m_locked(take_idle_p(), true);
+}
+
+Wakeup hand_off_locked(P* p, Pass to) GOFER_REQUIRES(sched.lock) {
+  if (sched.stopping.load(relaxed)) {
+    disown_p(p);
+    stop_p_locked(p);
+    return {};
+  }
+  if (to == Pass::to_tied) {
+    if (M* m = start_tied_locked(p); m != nullptr) return {m};
+  }
+  if (!p->queue.empty() || global_count_locked() != 0) return start_m_locked(p, false);
+  return hand_off_without_work_locked(p);
+}
+
+}  // namespace
+
+void hand_off(P* p, Pass to) {
+  Wakeup wakeup;
+  {
+    LockGuard guard(sched.lock);
+    wakeup = hand_off_locked(p, to);
+  }
+  wakeup.now();
+}
+
+void give_up_p(M* m) {
+  P* p = m->p;
+  m->in_doubt.store(1, relaxed);
+  disown_p(p);
+  hand_off(p);
+}
+
+bool can_pass_on_locked(P* p, Pass to) {
+  if (sched.stopping.load(relaxed)) return false;
+  if (to == Pass::to_tied) return sched.tied_queue.front() != nullptr;
+  G* next = next_global_locked();
+  if (next == nullptr && p->queue.empty()) return false;
+  return sched.idle_ms != nullptr || sched.tied_queue.front() != nullptr;
+}
+
+Wakeup pass_on_locked(P* p, Pass to) {
+  if (to == Pass::to_tied) {
+    if (M* m = start_tied_locked(p); m != nullptr) return {m};
+  }
+  set_budget(p, to);
+  G* next = next_global_locked();
+  const bool globally = next != nullptr && (p->queue.empty() || urgent_waits());
+  // Straight to its own thread, without another that would only find that out.
+  if (globally && next == sched.tied_queue.front()) {
+    if (M* m = start_tied_locked(p); m != nullptr) return {m};
+  }
+  return start_m_locked(p, false);
+}
+
+M* start_tied_locked(P* p) {
+  G* g = take_tied_locked();
+  if (g == nullptr) return nullptr;
+  disown_p(p);
+  return give_p_to_owner_locked(p, g);
+}
+
+M* give_p_to_owner_locked(P* p, G* g) {
+  M* owner = untie_locked(g);
+  give_p(owner, p, false);
+  return owner;
+}
+
+M* untie_locked(G* g) {
+  --sched.idle_bound_ms;
+  if (g->head->tied) bump(sched.tied, -1);
+  return g->head->own_m;
+}
+
+}  // namespace gofer::internal

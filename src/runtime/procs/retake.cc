@@ -1,0 +1,173 @@
+// Taking a P from an M that is outside of the runtime, and that M's way back to one. p_word.h has
+// the protocol and why it is right.
+#include "os/membarrier.h"
+#include "os/thread.h"
+#include "runtime/procs/procs.h"
+#include "runtime/procs/thread_gate.h"
+#include "runtime/sched/switch.h"
+
+namespace gofer::internal {
+
+void tie_locked(M* m, bool front) {
+  G* g = m->curg;
+  if (g->head->own_m == nullptr) {
+    g->head->own_m = m;
+    g->head->tied = true;
+    m->own_g = g;
+    bump(sched.tied);
+  }
+  m->paused_ns = os::now_ns();
+  m->last_cpu = os::current_cpu();
+  m->p = nullptr;  // noticed: it cannot be given back any more
+  m->p_word = 0;
+  g->head->m.store(nullptr, relaxed);
+  set_status(g, GStatus::running, GStatus::runnable);
+  put_tied_locked(g, front);
+}
+
+bool wait_tied(M* m, P* before) {
+  G* g = m->curg;
+  const bool given = wait_for_p(m);
+  const bool released = !given && m->released.exchange(false, acq_rel);
+  if (g->head->tied && (given || released)) {
+    g->head->own_m = nullptr;
+    g->head->tied = false;
+    m->own_g = nullptr;
+  }
+  if (!given) {
+    if (released) {
+      set_running(m, g);
+      note_lost(m, -1, call_crowd);
+    }
+    m->p = before;  // for enter(), which will find that it is not ours
+    m->in_doubt.store(1, relaxed);
+    return false;
+  }
+  P* p = m->p;
+  begin_running(m, p, g, false);
+  const int64_t now = os::now_ns();
+  p->resumed_ns.store(now, relaxed);
+  p->slice_start_ns.store(now - int64_t{1000} * g->head->slice_used_us, relaxed);
+  g->head->slice_used_us = 0;
+  p->slice_tick.store(p->schedtick.load(relaxed), release);
+  return true;
+}
+
+bool release_paused() {
+  LockGuard guard(sched.lock);
+  G* g = take_tied_if([](G* g, void*) { return g->head->own_m->paused.load(relaxed); }, nullptr);
+  if (g == nullptr) return false;
+  M* m = untie_locked(g);
+  sched.released.fetch_add(1, relaxed);
+  m->released.store(true, seq_cst);
+  m->note.signal();
+  return true;
+}
+
+// By the word alone, whatever takers do meanwhile: `running` and `retaking` of our generation mean
+// that the P is ours.
+bool keep_p(M* m) {
+  const PWord mine(m->p_word);
+  uint64_t word = mine.with(PWordState::retaking).bits();
+  while (!m->p->word.compare_exchange_strong(word, mine.bits(), acq_rel)) {
+    if (word == mine.bits()) return true;
+    if (word != mine.with(PWordState::retaking).bits()) return false;
+  }
+  return true;
+}
+
+bool take_any_p_locked(M* m) {
+  P* p = take_unused_p();
+  if (p == nullptr) return false;
+  acquire_p(m, p);
+  return true;
+}
+
+namespace {
+
+// The process ends, and nobody gives up a P any more. Goroutines stop here; the one that runs the
+// exit handlers takes any P that it can get.
+void enter_at_exit(M* m) {
+  if (sched.exit_m.load(relaxed) != m) os::sleep_for_ever();
+  for (;;) {
+    {
+      LockGuard guard(sched.lock);
+      if (keep_p(m) || take_any_p_locked(m)) return;
+    }
+    for (P* p : all_ps()) {
+      if (!take_p(p, PWord(p->word.load(acquire)))) continue;
+      acquire_p(m, p);
+      return;
+    }
+    os::yield_thread();
+  }
+}
+
+}  // namespace
+
+bool settle_doubt(M* m) {
+  m->in_doubt.exchange(0, acq_rel);  // before the look at the word: p_word.h
+  if (keep_p(m)) return true;
+  if (sched.exiting.load(seq_cst)) {
+    m->in_doubt.store(1, relaxed);
+    return false;
+  }
+  P* before = m->p;
+  {
+    LockGuard guard(sched.lock);
+    if (keep_p(m) || take_any_p_locked(m)) return true;  // kept: given back when the world started
+    forget_lost(m);
+    tie_locked(m, false);
+  }
+  return wait_tied(m, before);
+}
+
+void enter_slow(M* m) {
+  if (sched.forked.load(relaxed)) used_after_fork();
+  if (!settle_doubt(m)) enter_at_exit(m);
+}
+
+PWord begin_take(P* p, PWord judged) {
+  if (judged.state() != PWordState::running) return PWord();
+  M* owner = owner_of(judged);
+  if (owner->in_runtime.load(relaxed) != 0) return PWord();
+  uint64_t word = judged.bits();
+  if (!p->word.compare_exchange_strong(word, judged.with(PWordState::retaking).bits(), acq_rel)) {
+    return PWord();
+  }
+  owner->in_doubt.store(1, release);
+  return judged;
+}
+
+bool finish_take(P* p, PWord w, bool fenced) {
+  M* owner = owner_of(w);
+  uint64_t retaking = w.with(PWordState::retaking).bits();
+  if (fenced && owner->in_runtime.load(acquire) == 0) {
+    return p->word.compare_exchange_strong(retaking, w.with(PWordState::lost).bits(), acq_rel);
+  }
+  p->word.compare_exchange_strong(retaking, w.bits(), acq_rel);
+  return false;
+}
+
+bool fence_others() {
+  if (!sched.has_membarrier.load(relaxed)) return false;
+  const bool fenced = os::membarrier();
+  if (!fenced) sched.has_membarrier.store(false, relaxed);
+  return fenced;
+}
+
+bool take_p(P* p, PWord judged) {
+  if (!sched.has_membarrier.load(relaxed)) return false;
+  LockGuard guard(sched.taking);
+  const PWord w = begin_take(p, judged);
+  if (w == PWord()) return false;
+  return finish_take(p, w, fence_others());
+}
+
+bool retake(P* p) {
+  if (!take_p(p, PWord(p->word.load(acquire)))) return false;
+  hand_off(p);
+  return true;
+}
+
+}  // namespace gofer::internal

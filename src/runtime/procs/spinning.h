@@ -1,0 +1,69 @@
+// Spinning Ms: Ms that look for work at other Ps without having any, and how many there are.
+//
+// A submitter of work wakes an M only if none spins, because a spinning M will find the work. At
+// most half of the busy Ps may have a spinning M, else looking costs more than it finds.
+//
+// No work may be overlooked between "found nothing" and "asleep". The submitter queues the
+// goroutine, then reads the count. The spinning M puts its P on the idle list, lowers the count,
+// then looks at every queue again. Both sides are seq_cst (a store-load pair on each), so either
+// the submitter sees that nobody spins and wakes an M, or the spinning M sees the goroutine.
+//
+// need_spinning covers an M that may not spin. It gives up its P after its own look at the queues,
+// while the submitter has seen no idle P. The M puts the P on the idle list and then reads
+// need_spinning; the submitter sets need_spinning and then reads the number of idle Ps. One of them
+// sees the other. Whoever finds that a spinning M is gone without having found an idle P or a
+// thread sets it, too: the next M that gives up its P looks for work then.
+//
+// tests/model/idle.pml checks this. The count changes in the functions below and nowhere else.
+#pragma once
+
+#include "runtime/base/assert.h"
+#include "runtime/sched/sched.h"
+
+namespace gofer::internal {
+
+/// One more M spins, or a P is on its way to an M that will.
+inline void add_spinning() {
+  sched.spinning_ms.fetch_add(1, seq_cst);
+  sched.need_spinning.store(0, seq_cst);
+}
+
+/// The same if there is none yet. False: there is one.
+inline bool add_only_spinning() {
+  int32_t none = 0;
+  return sched.spinning_ms.compare_exchange_strong(none, 1, seq_cst);
+}
+
+/// One M less spins, or the one that would have is not there.
+inline void drop_spinning() {
+  const int32_t before = sched.spinning_ms.fetch_sub(1, seq_cst);
+  GOFER_ASSERT(before > 0);
+  static_cast<void>(before);
+}
+
+/// The same, and a submitter may have relied on it: the next M that gives up its P spins instead.
+inline void drop_relied_on_spinning() {
+  drop_spinning();
+  sched.need_spinning.store(1, seq_cst);
+}
+
+inline void start_spinning(M* m) {
+  m->spinning = true;
+  add_spinning();
+}
+
+/// m has found nothing, or stops for the world.
+inline void stop_spinning(M* m) {
+  if (!m->spinning) return;
+  m->spinning = false;
+  drop_spinning();
+}
+
+/// m has found work, so there may be more: another M is woken to look for it.
+inline void stop_spinning_with_work(M* m) {
+  if (!m->spinning) return;
+  stop_spinning(m);
+  wake_p();
+}
+
+}  // namespace gofer::internal

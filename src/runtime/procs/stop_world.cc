@@ -1,0 +1,243 @@
+// Stop the world, and gomaxprocs(n) by it.
+//
+// The world is stopped when nobody but the stopper touches a P. That does not need every goroutine
+// to stop: an M that computes or blocks outside of the runtime loses its P by the P word (p_word.h)
+// within microseconds, and only notices at its next entry, if it does not get the P back before. An
+// M inside the runtime comes to the scheduler or leaves the runtime soon; idle Ps are taken under
+// the lock. Without membarrier a signal asks the Ms outside of the runtime to give up their Ps;
+// without signals, too, there is only the waiting for goroutines to call the runtime.
+#include <gofer/go.h>
+
+#include <new>
+
+#include "os/cpu_count.h"
+#include "os/memory.h"
+#include "runtime/procs/procs.h"
+#include "runtime/procs/thread_gate.h"
+#include "runtime/report/panic.h"
+#include "runtime/watch/preempt.h"
+
+namespace gofer::internal {
+namespace {
+
+constexpr int64_t retry_ns = 100'000;
+
+// Outside of the runtime, because who waits for the world must not keep it from stopping.
+void lock_world() GOFER_ACQUIRES(sched.world) {
+  if (current_m() == nullptr) {
+    sched.world.lock();
+    return;
+  }
+  while (!sched.world.try_lock()) yield();
+}
+
+// Without membarrier: the Ms outside of the runtime give up their Ps by themselves (preempt_here).
+// A signal that finds its M inside is in vain, and so the stopper sends it again and again.
+void ask_for_running_ps() {
+  for (P* p : all_ps()) {
+    const PWord word(p->word.load(acquire));
+    if (word.state() != PWordState::running) continue;
+    M* m = owner_of(word);
+    if (m->in_runtime.load(relaxed) == 0) signal_m(m);
+  }
+}
+
+// Takes the Ps of all Ms outside of the runtime; one membarrier serves them all.
+void take_running_ps() {
+  if (!sched.has_membarrier.load(relaxed)) {
+    ask_for_running_ps();
+    return;
+  }
+  static constinit PWord words[max_procs] = {};  // guarded by sched.world
+  bool any = false;
+  LockGuard taking(sched.taking);
+  for (P* p : all_ps()) {
+    words[p->id] = begin_take(p, PWord(p->word.load(acquire)));
+    any = any || words[p->id] != PWord();
+  }
+  if (!any) return;
+  const bool fenced = fence_others();
+  LockGuard guard(sched.lock);
+  for (P* p : all_ps()) {
+    const PWord word = words[p->id];
+    if (word == PWord() || !finish_take(p, word, fenced)) continue;
+    p->taken_from = owner_of(word);
+    stop_p_locked(p);
+  }
+}
+
+bool all_stopped() {
+  LockGuard guard(sched.lock);
+  return sched.stop_wait == 0;
+}
+
+// Needs the lock. The M has not noticed that it lost its P: it has it again, as it was.
+bool give_back(P* p) {
+  M* m = p->taken_from;
+  p->taken_from = nullptr;
+  if (m == nullptr || m->p != p) return false;
+  uint64_t lost = PWord(m->p_word).with(PWordState::lost).bits();
+  if (!p->word.compare_exchange_strong(lost, m->p_word, acq_rel)) return false;
+  p->status.store(PStatus::running, relaxed);
+  return true;
+}
+
+// Needs the lock. The same, but it shall not have it again.
+void not_given_back(P* p) {
+  M* m = p->taken_from;
+  p->taken_from = nullptr;
+  if (m == nullptr || m->p != p) return;
+  if (p->word.load(relaxed) != PWord(m->p_word).with(PWordState::lost).bits()) return;
+  note_lost(m, -1, call_crowd);
+}
+
+P* new_p(int id) {
+  void* memory = os::reserve((sizeof(P) + os::page_size - 1) & ~(os::page_size - 1));
+  if (memory == nullptr) return nullptr;
+  P* p = ::new (memory) P;
+  p->id = static_cast<uint32_t>(id);
+  p->random = static_cast<uint32_t>(id + 1) * 0x9e3779b9u;
+  return p;
+}
+
+// The lock is held. What the P had goes to the global places.
+void retire_p(P* p) GOFER_REQUIRES(sched.lock) {
+  drain_local_locked(p);
+  drain_free_gs(p->free_gs, 0);
+  drain_stacks(p->stacks, 0);
+  sched.live.fetch_add(p->live.load(relaxed), relaxed);
+  p->live.store(0, relaxed);
+  not_given_back(p);
+  p->status.store(PStatus::dead, relaxed);
+  disown_p(p);
+}
+
+// The caller's own P may be among the retired.
+void keep_a_p(M* m) {
+  if (m == nullptr || m->p->id < static_cast<uint32_t>(sched.procs.load(relaxed))) return;
+  P* first = sched.all_ps[0].load(relaxed);
+  not_given_back(first);
+  acquire_p(m, first);
+}
+
+// Needs the lock. Every P goes to the M that it was taken from, or is idle; those that have work
+// are returned as a list.
+P* restart_ps(const M* m) GOFER_REQUIRES(sched.lock) {
+  P* with_work = nullptr;
+  for (int i = sched.procs.load(relaxed) - 1; i >= 0; --i) {
+    P* p = sched.all_ps[i].load(relaxed);
+    p->preempt.store(false, relaxed);
+    if (m != nullptr && m->p == p) {
+      p->status.store(PStatus::running, relaxed);
+    } else if (!give_back(p)) {
+      disown_p(p);
+      if (p->queue.empty()) {
+        put_idle_p(p);
+      } else {
+        p->link = with_work;
+        with_work = p;
+      }
+    }
+  }
+  return with_work;
+}
+
+}  // namespace
+
+M* stop_the_world() {
+  lock_world();
+  M* m = enter();
+  {
+    LockGuard guard(sched.lock);
+    sched.stop_wait = sched.procs.load(relaxed);
+    sched.stopping.store(true, seq_cst);
+    for (P* p : all_ps()) p->preempt.store(true, relaxed);
+    if (m != nullptr) stop_p_locked(m->p);
+    while (P* p = take_unused_p()) {
+      disown_p(p);
+      stop_p_locked(p);
+    }
+  }
+  while (!all_stopped()) {
+    take_running_ps();
+    if (!all_stopped()) sched.stopped.wait(retry_ns);
+  }
+  return m;
+}
+
+void start_the_world(M* m) {
+  P* with_work;
+  {
+    LockGuard guard(sched.lock);
+    sched.stopping.store(false, seq_cst);
+    with_work = restart_ps(m);
+  }
+  while (with_work != nullptr) {
+    P* p = with_work;
+    with_work = p->link;
+    p->link = nullptr;
+    Wakeup wakeup;
+    {
+      LockGuard guard(sched.lock);
+      wakeup = start_m_locked(p, false);
+    }
+    wakeup.now();
+  }
+  wake_p();
+  sched.world.unlock();
+  if (m != nullptr) leave(m);
+}
+
+int resize_ps(int n) {
+  const int old = sched.procs.load(relaxed);
+  for (int i = 0; i < n; ++i) {
+    P* p = sched.all_ps[i].load(relaxed);
+    if (p == nullptr) {
+      p = new_p(i);
+      if (p == nullptr) {
+        n = i;
+        break;
+      }
+      sched.all_ps[i].store(p, release);
+    }
+    if (i >= old) p->status.store(PStatus::gcstop, relaxed);
+  }
+  for (int i = n; i < old; ++i) retire_p(sched.all_ps[i].load(relaxed));
+  for (int i = 0; i < n; ++i) sched.all_ps[i].load(relaxed)->queue.set_alone(n == 1);
+  sched.procs.store(n, release);
+  return n;
+}
+
+}  // namespace gofer::internal
+
+namespace gofer {
+
+using namespace internal;
+
+int gomaxprocs(int n) {
+  ensure_started();
+  if (n <= 0 || sched.exiting.load(relaxed)) return sched.procs.load(relaxed);
+  if (n > max_procs) {
+    warn("gomaxprocs(%d): %d at most", n, max_procs);
+    n = max_procs;
+  }
+  M* m = stop_the_world();
+  const int old = sched.procs.load(relaxed);
+  if (n != old) {
+    TimerHeap& first = sched.all_ps[0].load(relaxed)->timers;
+    for (int i = n; i < old; ++i) sched.all_ps[i].load(relaxed)->timers.move_all(first);
+    int got;
+    {
+      LockGuard guard(sched.lock);
+      got = resize_ps(n);
+      keep_a_p(m);
+    }
+    if (got != n) warn("gomaxprocs(%d): memory for %d only", n, got);
+  }
+  start_the_world(m);
+  return old;
+}
+
+int num_cpu() { return internal::num_cpu(); }
+
+}  // namespace gofer

@@ -1,0 +1,54 @@
+// The two run queues of an M that has a P: the P's own, without a lock, and the global one behind
+// it. The callers hold p.
+#pragma once
+
+#include "runtime/sched/sched.h"
+
+namespace gofer::internal {
+
+/// The older half of a full ring and g go to the global queue in one lock. False when thieves made
+/// room in the meantime.
+bool put_overflow(P* p, G* g);
+
+/// next: as the one to run next (who was that goes to the tail), else at the tail.
+inline void put_local(P* p, G* g, bool next) {
+  if (sched.gm) [[unlikely]] {
+    put_global(g);
+    return;
+  }
+  if (next) {
+    g = p->queue.exchange_next(g);
+    if (g == nullptr) return;
+  }
+  while (!p->queue.put(g)) {
+    if (put_overflow(p, g)) return;
+  }
+}
+
+/// Goroutines that wait become runnable, at the tail. One is left to p alone, for more somebody is
+/// woken.
+void put_local(P* p, GQueue& list);
+
+/// From runnext (then `inherits` is set: it shares the time slice) or the local ring.
+inline G* take_local(P* p, bool& inherits) {
+  if (G* g = p->queue.take_next(); g != nullptr) {
+    inherits = true;
+    return g;
+  }
+  inherits = false;
+  return p->queue.get();
+}
+
+/// Makes a parked goroutine runnable, next on this P or behind the others. Inside, or with m ==
+/// nullptr from a thread without a P.
+inline void ready(M* m, G* g, bool next = true) {
+  set_status(g, GStatus::waiting, GStatus::runnable);
+  if (m != nullptr) {
+    put_local(m->p, g, next);
+  } else {
+    put_global(g);
+  }
+  wake_p();
+}
+
+}  // namespace gofer::internal

@@ -1,0 +1,232 @@
+// From goroutine to goroutine: yield, park, ready, the end of one.
+//
+// The hot path goes from one goroutine's stack directly to the next one's, without a detour over
+// g0. That is allowed while neither is locked to a thread and the P's budget lasts: 61 switches,
+// inherited slices included, else two goroutines that wake each other would starve the global queue
+// for ever. A goroutine that ends gives its stack to the next one if that has none yet: then there
+// is not even a switch, the stack just starts anew.
+#include "runtime/sched/switch.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <new>
+
+#include "os/memory.h"
+#include "runtime/goroutines/local.h"
+#include "runtime/stacks/overflow.h"
+
+namespace gofer::internal {
+namespace {
+
+// A stack for a goroutine that runs for the first time, if the P has one at hand.
+bool attach_cached_stack(P* p, G* g) {
+  if (g->stack_class != default_stack_class()) return false;
+  char* stack = p->stacks.pop();
+  if (stack == nullptr) return false;
+  adopt_stack(g, stack);
+  return true;
+}
+
+// The next goroutine for a direct switch, or nullptr: go over g0. One that was taken from the
+// queue but cannot be switched to directly is left in m->handed.
+G* next_directly(M* m, P* p, G* g) {
+  if (g->head->own_m != nullptr || p->budget <= 0 || p->preempt.load(relaxed)) return nullptr;
+  bool inherits;
+  G* next = take_local(p, inherits);
+  if (next == nullptr) return nullptr;
+  if (next->head == nullptr ? !attach_cached_stack(p, next) : next->head->own_m != nullptr)
+      [[unlikely]] {
+    m->handed = next;
+    m->handed_inherits = inherits;
+    return nullptr;
+  }
+  begin_running(m, p, next, inherits);
+  return next;
+}
+
+StackHead* to_g0(M* m) {
+  m->curg = nullptr;
+  return &m->g0;
+}
+
+void commit_yield(M* m, G* g) {
+  g->head->m.store(nullptr, relaxed);
+  set_status(g, GStatus::running, GStatus::runnable);
+  put_local(m->p, g, false);
+  // A hint, without a fence: this P will run it in any case.
+  if (sched.idle_p_count.load(relaxed) != 0) wake_p();
+}
+
+void commit_park(M* m, G* g) {
+  auto unlock = m->unlock;
+  StackHead* head = g->head;
+  head->m.store(nullptr, relaxed);
+  if (head->short_runs != most_short_runs) ++head->short_runs;
+  set_status(g, GStatus::running, GStatus::waiting);
+  if (unlock(g, m->unlock_arg)) return;  // g may run elsewhere by now
+  set_status(g, GStatus::waiting, GStatus::runnable);
+  put_local(m->p, g, true);
+  wake_p();  // m goes on with another one
+}
+
+void bury(P* p, G* g) {
+  set_status(g, GStatus::running, GStatus::dead);
+  p->free_gs.push(g);
+  if (p->free_gs.count() >= g_free_high) drain_free_gs(p->free_gs, g_free_high - g_free_batch);
+}
+
+bool zero_stacks = false;
+
+void commit_end(M* m, G* g) {
+  P* p = m->p;
+  // Its frames will never return: what they poisoned is clean for the next goroutine.
+  char* sp = static_cast<char*>(g->head->sp);
+  sanitizer_forget_stack(sp, static_cast<size_t>(reinterpret_cast<char*>(g->head) - sp));
+  sanitizer_end(g->head->fiber);
+  char* stack = g->stack();
+  g->head = nullptr;
+  if (g->stack_class != default_stack_class()) {
+    put_stack(stack, g->stack_class);
+  } else {
+    if (p->stacks.count == StackCache::high) drain_stacks(p->stacks, StackCache::high / 2);
+    p->stacks.slot[p->stacks.count++] = stack;
+    if (sched.stack_waiter_count.load(relaxed) != 0) [[unlikely]]
+      serve_stack_waiter(p);
+  }
+  bury(p, g);
+}
+
+// With GOFER_DEBUG=zerostacks=1. On g0: nobody is on the stack any more.
+void commit_end_and_wipe(M* m, G* g) {
+  char* low = g->stack() + stack_guard_size;
+  const auto size = static_cast<size_t>(reinterpret_cast<char*>(g->head) - low);
+  sanitizer_forget_stack(low, size);
+  os::zero(low, size);
+  commit_end(m, g);
+}
+
+// Pointers, so that the switches of a program whose stacks all have guards do not even ask whether
+// to check them.
+constinit atomic<CommitFn> on_yield{commit_yield};
+constinit atomic<CommitFn> on_park{commit_park};
+constinit atomic<CommitFn> on_end{commit_end};
+
+template <CommitFn commit>
+void checked(M* m, G* g) {
+  check_stack(m, g);
+  commit(m, g);
+}
+
+}  // namespace
+
+void begin_stack_checks() {
+  on_yield.store(checked<commit_yield>, relaxed);
+  on_park.store(checked<commit_park>, relaxed);
+  on_end.store(zero_stacks ? checked<commit_end_and_wipe> : checked<commit_end>, relaxed);
+}
+
+// Before the first stack.
+void set_zero_stacks(bool zero) {
+  zero_stacks = zero;
+  on_end.store(zero ? commit_end_and_wipe : commit_end, relaxed);
+}
+
+void switch_away(M* m, CommitFn commit) {
+  G* g = m->curg;
+  m->commit = commit;
+  m->left = g;
+  G* next = next_directly(m, m->p, g);
+  switch_stacks(m, g->head, next != nullptr ? next->head : to_g0(m), false);
+}
+
+void yield_goroutine(M* m) {
+  P* p = m->p;
+  // Nobody else to run: nothing to do, but for a look at the timers now and then. (The world, if it
+  // waits, is seen by the flag.)
+  if (!p->queue.has_next() && p->queue.size() == 0 && sched.queue_size.load(relaxed) == 0 &&
+      !p->preempt.load(relaxed) && --p->budget > 0) {
+    return;
+  }
+  if (sched.exiting.load(relaxed)) return;
+  switch_away(m, on_yield.load(relaxed));
+}
+
+void park(M* m, WaitReason reason, bool (*unlock)(G* g, void* arg), void* arg) {
+  m->curg->head->wait_reason = reason;
+  m->unlock = unlock;
+  m->unlock_arg = arg;
+  switch_away(m, on_park.load(relaxed));
+}
+
+namespace {
+
+[[noreturn]] void end_goroutine(M* m) {
+  G* g = m->curg;
+  P* p = m->p;
+  bump(p->live, int64_t{-1});
+  StackHead* head = g->head;
+  if (head->own_m != nullptr) {
+    // As in Go: who locks a thread and does not unlock it has changed the thread for himself.
+    head->own_m = nullptr;
+    m->own_g = nullptr;
+    m->ends = true;
+    p->preempt.store(true, relaxed);
+  }
+  *m->exceptions = ExceptionState{};
+  m->commit = on_end.load(relaxed);
+  m->left = g;
+  if (!zero_stacks && p->budget > 0 && !p->preempt.load(relaxed)) {
+    bool inherits;
+    G* next = take_local(p, inherits);
+    if (next != nullptr && next->head == nullptr) {
+      if (!sanitizers_enabled && next->stack_class == g->stack_class) {
+        m->commit = nullptr;
+        next->head = ::new (head) StackHead;
+        g->head = nullptr;
+        bury(p, g);
+        begin_running(m, p, next, inherits);
+        arch::gofer_restart(head, m);
+      }
+      attach_cached_stack(p, next);
+    }
+    if (next != nullptr && next->head != nullptr && next->head->own_m == nullptr) {
+      begin_running(m, p, next, inherits);
+      switch_stacks(m, head, next->head, true);
+      __builtin_unreachable();
+    }
+    m->handed = next;
+    m->handed_inherits = inherits;
+  }
+  switch_stacks(m, head, to_g0(m), true);
+  __builtin_unreachable();
+}
+
+}  // namespace
+
+void finish_goroutine() {
+  if (sched.forked.load(relaxed)) [[unlikely]]
+    _exit(0);
+  G* g = current_m()->curg;
+  if (g->head->locals != nullptr) {
+    destroy_locals(g->head->locals);  // may block, and move the goroutine
+  }
+  if (g->name != nullptr) {
+    std::free(g->name);
+    g->name = nullptr;
+  }
+  end_goroutine(enter());
+}
+
+}  // namespace gofer::internal
+
+extern "C" void gofer_main(gofer::internal::M* m) {
+  using namespace gofer::internal;
+  G* g = m->curg;
+  if constexpr (sanitizers_enabled) sanitizer_after_switch(g->head->fiber, &m->came_from->fiber);
+  run_commit(m);
+  bump(m->p->started);
+  leave(m);
+  g->entry(g->closure);
+  finish_goroutine();
+}

@@ -1,0 +1,106 @@
+// verify_scheduler: walks everything while the world stands still. Called by tests.
+//
+// What must hold then: every P is stopped, and is in no list; each G in a queue is runnable and in
+// one queue only; counts agree with lists; no more Ms spin than exist.
+#include "runtime/report/panic.h"
+#include "runtime/sched/sched.h"
+
+namespace gofer::internal {
+namespace {
+
+void require(bool condition, const char* what) {
+  if (!condition) fatal_error("verify_scheduler: %s", what);
+}
+
+struct Totals {
+  size_t runnable = 0;
+  int64_t live = 0;
+};
+
+void count_g(G* g, void* totals) {
+  auto* t = static_cast<Totals*>(totals);
+  switch (g->status.load(acquire)) {
+    case GStatus::runnable:
+      ++t->runnable;
+      require(g->head == nullptr || g->head->m.load(relaxed) == nullptr,
+              "a runnable goroutine has an M");
+      [[fallthrough]];
+    case GStatus::running:
+    case GStatus::waiting:
+    case GStatus::syscall:
+    case GStatus::copystack:
+    case GStatus::preempted:
+      ++t->live;
+      break;
+    case GStatus::dead:
+    case GStatus::idle:
+      break;
+  }
+}
+
+size_t verify_p(P* p, bool own) {
+  require(p->status.load(relaxed) == PStatus::gcstop, "a P is not stopped");
+  require(p->stacks.count >= 0 && p->stacks.count <= StackCache::high,
+          "a P's stack cache overflows");
+  require(p->free_gs.count() < g_free_high + g_free_batch, "a P has too many free records");
+  const PWord word(p->word.load(relaxed));
+  // `retaking` by a taker that was overtaken: it will see in_runtime and put it back.
+  const bool mine = word.state() == PWordState::running || word.state() == PWordState::retaking;
+  const bool free = word.state() == PWordState::none || word.state() == PWordState::lost;
+  require(own ? mine : free, "a stopped P has the wrong owner");
+  const uint32_t n = p->queue.size();
+  require(n <= decltype(p->queue)::capacity, "a run queue holds more than fits");
+  return n + (p->queue.has_next() ? 1 : 0);
+}
+
+size_t verify_lists() GOFER_REQUIRES(sched.lock) {
+  require(sched.idle_ps == nullptr && sched.idle_p_count.load(relaxed) == 0,
+          "a P is idle while the world is stopped");
+  int idle = 0;
+  for (M* m = sched.idle_ms; m != nullptr; m = m->link) {
+    ++idle;
+    require(m->on_idle_list, "an idle M does not know it");
+    require(idle <= sched.ms, "the list of idle Ms has a loop");
+  }
+  require(idle == sched.idle_m_count, "the count of idle Ms is wrong");
+  require(sched.queue_size.load(relaxed) == global_count_locked(), "queue_size is wrong");
+  size_t queued = 0;
+  for (const GQueue* queue : {&sched.queue, &sched.urgent, &sched.untried, &sched.tied_queue}) {
+    size_t in_this = 0;
+    for (G* g = queue->front(); g != nullptr; g = g->link) {
+      ++in_this;
+      require(in_this <= queue->count(), "a global queue has a loop");
+      require(g->status.load(relaxed) == GStatus::runnable, "a queued goroutine is not runnable");
+    }
+    require(in_this == queue->count(), "a global queue's count is wrong");
+    queued += in_this;
+  }
+  const int32_t spinning = sched.spinning_ms.load(relaxed);
+  require(spinning >= 0 && spinning <= sched.ms, "the count of spinning Ms is impossible");
+  return queued;
+}
+
+}  // namespace
+
+void verify_scheduler() {
+  ensure_started();
+  M* m = stop_the_world();
+  sched.lock.lock();
+  size_t queued = verify_lists();
+  int64_t live = sched.live.load(relaxed);
+  for (int i = 0; i < max_procs; ++i) {
+    P* p = sched.all_ps[i].load(relaxed);
+    if (p == nullptr) break;
+    live += p->live.load(relaxed);
+    if (i < sched.procs.load(relaxed)) queued += verify_p(p, m != nullptr && m->p == p);
+  }
+  Totals totals;
+  for_each_g(count_g, &totals);
+  sched.lock.unlock();
+  // A foreign thread between two lines of `go` may have a record in neither: it only adds.
+  require(queued <= totals.runnable, "a queue holds a goroutine that is not runnable");
+  require(live >= 0, "more goroutines ended than began");
+  start_the_world(m);
+}
+
+}  // namespace gofer::internal

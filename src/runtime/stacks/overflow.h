@@ -1,0 +1,25 @@
+// Stack overflow: how it is found, and its report.
+//
+// A stack with a guard, or with inaccessible space below it, faults. One without is checked at
+// every switch that leaves it: whether its stack pointer lies in it, and whether its lowest 512
+// bytes, the canary, are still zero, as the kernel gave them. The canary costs no memory: until a
+// frame is written there the kernel shows its one page of zeros. A recursion writes to every frame,
+// so the canary finds it if its frames are smaller than that. An overflow that both overlook, by a
+// large frame that returns before the next switch, has overwritten a neighbour's stack: that is
+// what guards are for. A goroutine that ends may hand its stack to the next one without a switch;
+// then the check, and the report, are the next one's.
+#pragma once
+
+#include "runtime/threads/m.h"
+
+namespace gofer::internal {
+
+inline constexpr size_t stack_canary_size = 512;
+
+/// There are stacks without a guard from now on: switches check. Any number of calls.
+void begin_stack_checks();
+
+/// By a commit, of the goroutine that m has left. Ends the process if it finds an overflow.
+void check_stack(M* m, G* g);
+
+}  // namespace gofer::internal

@@ -1,0 +1,133 @@
+// The scavenger: stacks that once went deep give their pages back, in place of Go's forced GC. Part
+// of sysmon, every two minutes while goroutines run, and once when all has been idle for a while.
+//
+// Free stacks lie in the pool (stack.cc). A parked goroutine's stack is trimmed below the point
+// where it parked, and nobody may run it meanwhile. Running must stay cheap, so the protocol is
+// one-sided, as that of the P word:
+//
+//   who runs g:      status = running; compiler barrier; look at g->trimming: set: wait
+//   the scavenger:   g->trimming = true; membarrier; look at the status: not waiting: leave it
+//
+// With the membarrier between the scavenger's store and load, and program order on the other side,
+// one of them sees the other (store-load on both). If the scavenger sees `waiting` after the
+// barrier, whoever runs g from then on finds the mark, and waits until it is taken off, some
+// microseconds; the release of that and the acquire of the waiting side order the trimming before
+// everything that g does on its stack. The saved stack pointer was written before `waiting`.
+//
+// A goroutine that is paused by a signal is not `waiting`: its stack is never touched. Without
+// membarrier, parked goroutines are not trimmed.
+#include "runtime/stacks/scavenge.h"
+#include "os/memory.h"
+#include "os/thread.h"
+#include "runtime/sched/sched.h"
+
+namespace gofer::internal {
+namespace {
+
+constexpr int batch = 64;
+constexpr int64_t pass_slice_ns = 2'000'000;  // at a time: sysmon has more to do
+constexpr size_t red_zone = 128;
+constexpr int spins = 100;
+
+GCursor cursor;
+
+struct Plan {
+  bool passing = false;
+  bool was_idle = false;      // all, when the last pass began
+  uint64_t switches = 0;      // the same
+  int64_t last_ns = 0;        // when it ended; at first, when sysmon began
+  int64_t idle_since_ns = 0;  // 0: not idle
+};
+constinit Plan plan;
+
+int64_t later(int64_t a, int64_t b) { return a < b ? b : a; }
+
+uint64_t count_switches() {
+  uint64_t n = 0;
+  for (P* p : ps_ever()) n += p->switches.load(acquire);
+  return n;
+}
+
+void trim(G* g) {
+  if (!try_status(g, GStatus::waiting, GStatus::copystack)) return;
+  const auto sp = reinterpret_cast<uintptr_t>(g->head->sp);
+  const uintptr_t high = (sp - red_zone) & ~(os::page_size - 1);
+  const uintptr_t low = reinterpret_cast<uintptr_t>(g->stack()) + stack_guard_size;
+  if (high > low) os::discard(reinterpret_cast<void*>(low), high - low);
+  try_status(g, GStatus::copystack, GStatus::waiting);  // unless somebody has readied it meanwhile
+}
+
+// False: that was the last.
+bool trim_batch() {
+  G* marked[batch];
+  int n = 0;
+  G* g = nullptr;
+  while (n < batch && (g = cursor.next()) != nullptr) {
+    if (g->status.load(relaxed) != GStatus::waiting) continue;
+    g->trimming.store(true, relaxed);
+    marked[n++] = g;
+  }
+  const bool ordered = n != 0 && fence_others();
+  for (int i = 0; i < n; ++i) {
+    if (ordered) trim(marked[i]);
+    marked[i]->trimming.store(false, release);
+  }
+  return g != nullptr;
+}
+
+// False: there are more.
+bool trim_parked() {
+  if (sched.has_membarrier.load(relaxed)) {
+    const int64_t end = os::now_ns() + pass_slice_ns;
+    while (trim_batch()) {
+      if (os::now_ns() >= end) return false;
+    }
+  }
+  cursor = GCursor();
+  return true;
+}
+
+}  // namespace
+
+int64_t scavenge(int64_t now) {
+  if (plan.last_ns == 0) plan.last_ns = now;
+  // In this order: who runs after all was idle is counted later. Who ran during a pass and parks or
+  // ends after it is not counted again, so there is another pass when all is idle.
+  const uint64_t switches = count_switches();
+  const bool idle = all_idle();
+  if (!plan.passing && plan.was_idle && switches == plan.switches) return no_timer;
+  if (!idle) {
+    plan.idle_since_ns = 0;
+  } else if (plan.idle_since_ns == 0) {
+    plan.idle_since_ns = now;
+  }
+  // Soon, if all is idle, but not after every pause of a program that is often idle.
+  const int64_t when =
+      !idle ? plan.last_ns + sched.scavenge_ns
+            : later(plan.idle_since_ns + sched.idle_ns, plan.last_ns + sched.scavenge_ns / 4);
+  if (!plan.passing && now < when) return when;
+  if (!plan.passing) {
+    plan.passing = true;
+    plan.was_idle = idle;
+    plan.switches = switches;
+  }
+  if (!trim_parked()) return now;
+  collect_idle_stacks();
+  trim_stacks();
+  plan.passing = false;
+  plan.last_ns = now;
+  const bool nothing_since = plan.was_idle && plan.switches == count_switches();
+  return nothing_since ? no_timer : now + sched.scavenge_ns / 4;
+}
+
+void wait_until_trimmed(G* g) {
+  for (int i = 0; g->trimming.load(acquire); ++i) {
+    if (i < spins) {
+      cpu_relax();
+    } else {
+      os::yield_thread();
+    }
+  }
+}
+
+}  // namespace gofer::internal

@@ -1,0 +1,69 @@
+// Ms that may run one goroutine only, and wait on their own threads until it gets a P: the
+// goroutine is bound by lock_os_thread(), or tied, because its thread was paused or lost its P.
+#include "os/thread.h"
+#include "runtime/procs/procs.h"
+#include "runtime/procs/spinning.h"
+#include "runtime/report/panic.h"
+
+namespace gofer::internal {
+
+bool wait_for_p(M* m) {
+  bool run_waits;
+  int64_t look_ns;
+  {
+    LockGuard guard(sched.lock);
+    ++sched.idle_bound_ms;
+    // It is on no list, so nobody can tell it to watch later: it looks now and then in any case.
+    run_waits = sched.runs.load(relaxed) != 0;
+    look_ns = should_watch_locked() ? first_deadlock_look_ns : last_deadlock_look_ns / 8;
+  }
+  m->waits_for_p.store(true, seq_cst);
+  while (m->next_p.load(acquire) == nullptr) {
+    if (m->let_go.load(seq_cst)) return false;
+    if (m->released.load(seq_cst)) {
+      m->waits_for_p.store(false, relaxed);
+      return false;
+    }
+    const bool no_thread = sched.no_thread_until_ns.load(seq_cst) != 0;
+    int64_t timeout = run_waits ? look_ns : -1;
+    if (no_thread) timeout = thread_retry_ns;
+    if (m->note.wait(timeout)) continue;
+    if (no_thread) {
+      try_threads_again();
+    } else {
+      check_deadlock();
+      look_ns = next_deadlock_look(look_ns);
+    }
+  }
+  m->waits_for_p.store(false, relaxed);
+  take_given_p(m);
+  return true;
+}
+
+void stop_bound_m(M* m) {
+  announce_timer(m);
+  if (m->p != nullptr) hand_off(release_p(m));
+  while (!wait_for_p(m)) os::sleep_for_ever();
+}
+
+void start_bound_m(M* m, G* g) {
+  P* p = release_p(m);
+  M* owner;
+  {
+    LockGuard guard(sched.lock);
+    owner = give_p_to_owner_locked(p, g);
+  }
+  owner->note.signal();
+}
+
+bool stop_for_world(M* m) {
+  {
+    LockGuard guard(sched.lock);
+    if (!sched.stopping.load(relaxed)) return true;
+    stop_spinning(m);
+    put_unused_p(release_p(m));
+  }
+  return stop_m(m);
+}
+
+}  // namespace gofer::internal

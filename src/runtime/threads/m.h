@@ -1,0 +1,154 @@
+// M: a machine, an OS thread that executes goroutines while it holds a P.
+//
+// Its own stack is that of g0, on which the scheduler works; a goroutine's code runs on the
+// goroutine's stack. Records of Ms are never freed, only used again.
+#pragma once
+
+#include <cstdint>
+#include <new>
+
+#include "os/futex.h"
+#include "runtime/base/atomic.h"
+#include "runtime/goroutines/g.h"
+#include "runtime/procs/p.h"
+
+namespace gofer::internal {
+
+/// What is to be done with the stack that was just left, once its registers are saved. It runs
+/// first thing on the next stack.
+using CommitFn = void (*)(M* m, G* left);
+
+/// A place to sleep until somebody says so, once. The word is 0, 1 (said) or 2 (asleep); only a
+/// sleeper costs the other side a system call.
+class Note {
+ public:
+  void signal() {
+    if (word_.exchange(1, seq_cst) == 2) os::futex_wake(&word_);
+  }
+  /// False when the time is over and nothing was said. Negative: no limit.
+  bool wait(int64_t timeout_ns) {
+    uint32_t expected = 0;
+    if (!word_.compare_exchange_strong(expected, 2, seq_cst)) return consume();
+    while (word_.load(acquire) == 2) {
+      if (!os::futex_wait(&word_, 2, timeout_ns)) {
+        expected = 2;
+        if (word_.compare_exchange_strong(expected, 0, seq_cst)) return false;
+      }
+    }
+    return consume();
+  }
+
+  /// Something has been said and not yet been taken.
+  bool is_said() const { return word_.load(relaxed) == 1; }
+  /// What has been said, without waiting for it.
+  bool take() { return word_.load(relaxed) != 0 && consume(); }
+
+ private:
+  // An exchange, not a store: two may signal at the same time, and what the second one has said
+  // must be seen by who takes its signal away together with the first.
+  bool consume() {
+    word_.exchange(0, seq_cst);
+    return true;
+  }
+  atomic<uint32_t> word_{0};
+};
+
+/// What an M does first.
+enum class Birth : uint8_t {
+  with_p,        // runs the P that awaits it
+  on_idle_list,  // sleeps: the runtime's first M, which is on the idle list already
+  as_reserve,    // goes idle
+  over,          // its thread runs
+};
+
+/// Why sysmon asks for a P.
+enum class Preempt : uint8_t {
+  slice,        // its goroutine has had its time slice: to the tail of the queue
+  rotate,       // the same, and the P goes to a goroutine that waits tied: no thread more
+  if_spinning,  // the same before its slice is over, if it is found to spin
+  wake,         // a timer is due: to the front, with the rest of its slice
+  surrender,    // its thread sleeps: the P goes, the thread stays as it is
+};
+
+inline constexpr uint32_t no_crowd = ~0u;
+
+struct alignas(128) M {
+  atomic<uint32_t> in_runtime{1};  // see p_word.h
+  atomic<uint32_t> in_doubt{0};    // whether p is still its own, of which p's word knows
+  uint32_t id = 0;                 // from 1
+  P* p = nullptr;
+  uint64_t p_word = 0;             // the word of p while this M holds it
+  G* curg = nullptr;               // the goroutine on it; nullptr on g0
+  G* left = nullptr;               // argument of commit
+  StackHead* came_from = nullptr;  // the last stack left; for sanitizers only
+  CommitFn commit = nullptr;
+  bool (*unlock)(G* g, void* arg) = nullptr;  // argument of the parking commit
+  void* unlock_arg = nullptr;
+  ExceptionState* exceptions = nullptr;  // of this thread
+  G* handed = nullptr;                   // the next goroutine, if a direct switch could not do it
+  bool spinning = false;                 // looks for work without having any
+  bool on_idle_list = false;
+  Birth birth = Birth::with_p;  // under the scheduler's lock
+  bool ends = false;            // its locked goroutine ended: so does the thread
+  bool handed_inherits = false;
+  bool timer_wakes_next = false;            // what a timer wakes first runs next: run_own_timers
+  int64_t unannounced_timer_ns = no_timer;  // started here, and the sleeper does not know it
+  atomic<int> tid{0};
+
+  // Preemption and blocking calls: preempt.cc, blocking.cc.
+  atomic<uint64_t> preempt_word{0};    // sysmon wants this hold of a P (p_word) to end; 0: none
+  atomic<Preempt> preempt_kind{};      // and for what
+  atomic<bool> signalled{false};       // a SIGURG of ours is on its way: signal_m
+  atomic<uint32_t> lost_in{no_crowd};  // its P was taken, which it has not noticed: the crowd in
+                                       // which it sleeps (thread_gate.h)
+  atomic<int64_t> lost_cpu_ns{-1};     // its processor time then; -1: not known
+  int64_t used_without_p_ns = 0;       // of that budget, before the call that was announced
+  atomic<bool> paused{false};          // between two instructions of the program: preempt_here
+  bool spins = false;                  // it was paused while it waited for another thread, spinning
+  atomic<int> resumed{0};              // times that its goroutine was paused and went on
+  int32_t budget = 0;                  // what the P's was then
+  uint64_t tied_at = 0;                // its place among those in the global queue; under the lock
+  atomic<uint32_t> surrenders_in{no_crowd};  // the same for one that is asked to surrender its P
+  int64_t paused_ns = 0;                     // since when its goroutine waits tied; under the lock
+  atomic<bool> released{false};              // a paused M shall go on without a P: release_paused
+  atomic<bool> let_go{false};                // the same: the process ends
+  atomic<uint64_t> blocking_at{0};           // announced a blocking call: P::switches then, plus 1
+  atomic<bool> checks{false};                // its goroutine has called checkpoint() of late
+  uintptr_t* guard = nullptr;                // see prologue.h; under the scheduler's lock
+
+  G* own_g = nullptr;               // the only goroutine it may run
+  atomic<P*> next_p{nullptr};       // given by who wakes it
+  atomic<bool> waits_for_p{false};  // in wait_for_p
+  atomic<bool> polls{false};        // sleeps in the netpoller
+  int last_cpu = -1;                // the core that it was on when it went to sleep; under the lock
+  M* link = nullptr;                // idle or free list, under the scheduler's lock
+  M* back_link = nullptr;
+  Note note;
+
+  const void* base = nullptr;  // where its own stack begins, about
+  StackHead g0;                // its own stack, on which the scheduler works
+
+  uintptr_t signal_stack = 0;  // the lowest address of it, for checks
+  size_t signal_stack_size = 0;
+
+  /// For the next thread. Others may look at the record meanwhile, so it is not made anew.
+  void reset() {
+    in_runtime.store(1, relaxed);
+    p = nullptr;
+    p_word = 0;
+    curg = left = handed = own_g = nullptr;
+    commit = nullptr;
+    spinning = on_idle_list = ends = handed_inherits = false;
+    resumed.store(0, relaxed);
+    birth = Birth::with_p;
+    tid.store(0, relaxed);
+    preempt_word.store(0, relaxed);
+    signalled.store(false, relaxed);
+    blocking_at.store(0, relaxed);
+    next_p.store(nullptr, relaxed);
+    waits_for_p.store(false, relaxed);
+    ::new (&g0) StackHead;
+  }
+};
+
+}  // namespace gofer::internal

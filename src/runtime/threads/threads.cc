@@ -1,0 +1,295 @@
+// Threads: the records of Ms, how their threads start and end, and how many there may be.
+#include <cxxabi.h>
+#include <signal.h>
+
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "os/memory.h"
+#include "os/thread.h"
+#include "runtime/procs/procs.h"
+#include "runtime/procs/spinning.h"
+#include "runtime/report/panic.h"
+#include "runtime/threads/signal_stack.h"
+#include "runtime/threads/template_thread.h"
+#include "runtime/watch/prologue.h"
+
+#ifdef _LIBCPP_VERSION
+namespace __cxxabiv1 {  // libc++abi has it and does not declare it
+struct __cxa_eh_globals;
+extern "C" __cxa_eh_globals* __cxa_get_globals();
+}  // namespace __cxxabiv1
+#endif
+
+namespace gofer::internal {
+namespace {
+
+// A record for one more thread; nullptr without memory for it.
+M* new_m_locked() GOFER_REQUIRES(sched.lock) {
+  M* m = sched.free_ms;
+  if (m != nullptr) {
+    sched.free_ms = m->link;
+    m->reset();
+  } else {
+    void* memory = os::reserve((sizeof(M) + os::page_size - 1) & ~(os::page_size - 1));
+    if (memory == nullptr || sched.last_m_id == PWord::max_owner) return nullptr;
+    m = ::new (memory) M;
+    m->id = ++sched.last_m_id;
+    sched.m_table[m->id].store(m, release);
+  }
+  ++sched.ms;
+  return m;
+}
+
+void free_m_locked(M* m) GOFER_REQUIRES(sched.lock) {
+  --sched.ms;
+  m->link = sched.free_ms;
+  sched.free_ms = m;
+  // With this M gone the others may be stuck, and the last of them to sleep did not know: one is
+  // woken without a P, to watch for a deadlock.
+  if (sched.idle_ms != nullptr && should_watch_locked()) wake_m(sched.idle_ms);
+}
+
+// Goroutines that keep their threads without a P did not ask for that, and those that have a P need
+// no other thread. They go on in time, and then their threads are there for others. But if most
+// threads are what the program has asked for, in calls that it announced or bound to goroutines, it
+// exceeds its limit. in_hand: Ps that are neither idle nor an M's.
+bool wait_at_limit_locked(int in_hand) GOFER_REQUIRES(sched.lock) {
+  const int with_p = sched.procs.load(relaxed) - sched.idle_p_count.load(relaxed) - in_hand;
+  return sched.ms >= sched.max_ms &&
+         2 * (sched.tied.load(relaxed) + sched.lost_ms.load(relaxed) + with_p) >= sched.ms;
+}
+
+// A thread could not be started, so there may be work that no M does, if all the others wait for
+// goroutines of their own: one of those tries again (wait_for_p).
+void wake_a_bound_m() {
+  for (M* m : all_ms()) {
+    if (!m->waits_for_p.load(seq_cst)) continue;
+    m->note.signal();
+    return;
+  }
+}
+
+// No thread to be had: the work goes on with those that are there.
+void thread_failed(M* m, int error) {
+  {
+    LockGuard guard(sched.lock);
+    P* p = m->next_p.load(relaxed);
+    const bool spinning = m->spinning;
+    if (m->birth == Birth::as_reserve) --sched.reserve_coming;
+    if (m->birth == Birth::with_p) --sched.unborn_ps;
+    m->birth = Birth::over;
+    free_m_locked(m);
+    sched.no_thread_until_ns.store(os::now_ns() + thread_retry_ns, relaxed);
+    if (spinning) drop_spinning();
+    if (p != nullptr) put_unused_p(p);
+  }
+  try_threads_again();  // on an M that went idle while this P was waiting for the new one
+  wake_a_bound_m();
+  static constinit atomic<bool> said{false};
+  if (!said.exchange(true, relaxed)) {
+    warn("cannot start one more thread (%s): going on with fewer", std::strerror(error));
+  }
+}
+
+bool hopeless_locked() {
+  const int64_t until = sched.no_thread_until_ns.load(relaxed);
+  return until != 0 && os::now_ns() < until;
+}
+
+// The thread was started with all signals blocked.
+void set_signal_mask() {
+  const int error = os::set_signal_mask(SIG_SETMASK, &sched.signal_mask, nullptr);
+  static constinit atomic<bool> said{false};
+  if (error == 0 || said.exchange(true, relaxed)) return;
+  warn(
+      "rt_sigprocmask fails with errno %d: new threads may take no signals, and are not preempted "
+      "then",
+      error);
+}
+
+void* m_main(void* arg) {
+  M* m = static_cast<M*>(arg);
+  gofer_current_m = m;
+  os::name_thread("gofer-m");
+  watch_for_exit();
+  m->tid = os::thread_id();
+  set_signal_mask();
+  m->base = __builtin_frame_address(0);
+  m->exceptions = reinterpret_cast<ExceptionState*>(abi::__cxa_get_globals());
+  sanitizer_adopt_thread(m->g0.fiber);
+  SignalStack signal_stack;
+  m->signal_stack = reinterpret_cast<uintptr_t>(signal_stack.memory());
+  m->signal_stack_size = signal_stack.size();
+  // With what may wait for a lock of libc behind it: until now others may take its P.
+  Birth birth;
+  {
+    LockGuard guard(sched.lock);
+    m->guard = prologue_guard();
+    birth = std::exchange(m->birth, Birth::over);
+    if (birth == Birth::with_p) {
+      take_given_p(m);
+      --sched.unborn_ps;
+    }
+    if (birth == Birth::as_reserve) --sched.reserve_coming;
+  }
+  if (birth == Birth::with_p) {
+    schedule_loop(m);
+  } else if (birth == Birth::on_idle_list ? sleep_idle(m, IdleTask()) : stop_m(m)) {
+    schedule_loop(m);
+  }
+  // From here on it is a foreign thread that runs its thread_local destructors.
+  sigset_t all;
+  sigfillset(&all);
+  os::set_signal_mask(SIG_SETMASK, &all, nullptr);
+  gofer_current_m = nullptr;
+  LockGuard guard(sched.lock);
+  m->guard = nullptr;
+  free_m_locked(m);
+  return nullptr;
+}
+
+// A thread that is being started as a reserve runs p when it comes. Else a world that is stopped
+// and started in quick succession, which takes the Ps of unborn threads back, would ask for new
+// ones each time.
+bool take_coming_m_locked(P* p, bool spinning) GOFER_REQUIRES(sched.lock) {
+  if (sched.reserve_coming == 0) return false;
+  for (M* m : all_ms()) {
+    if (m->birth != Birth::as_reserve) continue;
+    m->birth = Birth::with_p;
+    --sched.reserve_coming;
+    ++sched.unborn_ps;
+    give_p(m, p, spinning);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void Wakeup::now() const {
+  if (exceeded_limit != 0) fatal_thread_limit(exceeded_limit);
+  if (m != nullptr) wake_m(m);
+  if (thread) tell_template_thread();
+}
+
+Wakeup start_m_locked(P* p, bool spinning) {
+  M* m = take_idle_m_locked();
+  while (m == nullptr) {
+    M* tied = start_tied_locked(p);
+    if (tied == nullptr) break;
+    if (!spinning) return {tied};
+    // The tied goroutine does not look for work, and submitters rely on an M that does: the next
+    // idle P is for that one.
+    p = take_idle_p();
+    if (p == nullptr) {
+      drop_relied_on_spinning();
+      return {tied};
+    }
+    wake_m(tied);
+    m = take_idle_m_locked();
+  }
+  if (m != nullptr) {
+    give_p(m, p, spinning);
+    return {m};
+  }
+  if (take_coming_m_locked(p, spinning)) return {};
+  if (!hopeless_locked() && !wait_at_limit_locked(1)) {
+    if (sched.ms >= sched.max_ms) return {.exceeded_limit = sched.max_ms};
+    m = new_m_locked();
+  }
+  if (m == nullptr) {
+    if (spinning) drop_spinning();
+    put_unused_p(p);
+    return {};
+  }
+  give_p(m, p, spinning);
+  ++sched.unborn_ps;
+  want_thread_locked(m);
+  return {.thread = true};
+}
+
+void try_threads_again() {
+  Wakeup wakeup;
+  {
+    LockGuard guard(sched.lock);
+    if (P* p = take_idle_p_with_work_locked(); p != nullptr) wakeup = start_m_locked(p, false);
+  }
+  wakeup.now();
+}
+
+void begin_m(M* m) {
+  const int error = os::start_thread(m_main, m);
+  if (error != 0) {
+    thread_failed(m, error);
+  } else if (sched.no_thread_until_ns.load(relaxed) != 0) {
+    sched.no_thread_until_ns.store(0, relaxed);
+  }
+}
+
+bool retry_thread() {
+  if (sched.no_thread_until_ns.load(seq_cst) == 0) return false;
+  Wakeup wakeup;
+  {
+    LockGuard guard(sched.lock);
+    const bool lacks = sched.idle_ps != nullptr && sched.idle_ms == nullptr &&
+                       sched.reserve_coming == 0 && sched.ms < sched.max_ms;
+    if (!lacks || hopeless_locked()) return lacks;
+    P* p = take_idle_p_with_work_locked();
+    wakeup = start_m_locked(p != nullptr ? p : take_idle_p(), false);
+  }
+  wakeup.now();
+  return true;
+}
+
+bool want_idle_ms(int n, bool fresh) {
+  bool any = false;
+  bool somebody;
+  int limit = 0;
+  {
+    LockGuard guard(sched.lock);
+    somebody = sched.idle_ms != nullptr || sched.tied_queue.front() != nullptr;
+    // With all threads tied to goroutines, nobody could run those that have none.
+    if (fresh && sched.idle_m_count + sched.reserve_coming == 0 && sched.ms >= sched.max_ms &&
+        !wait_at_limit_locked(0)) {
+      limit = sched.max_ms;
+    }
+    while (sched.idle_m_count + sched.reserve_coming < n && sched.ms < sched.max_ms &&
+           !hopeless_locked()) {
+      M* m = new_m_locked();
+      if (m == nullptr) break;
+      m->birth = Birth::as_reserve;
+      ++sched.reserve_coming;
+      want_thread_locked(m);
+      any = true;
+    }
+  }
+  if (limit != 0) fatal_thread_limit(limit);
+  if (any) tell_template_thread();
+  return somebody;
+}
+
+int start_first_m() {
+  M* m;
+  {
+    LockGuard guard(sched.lock);
+    m = new_m_locked();
+    if (m == nullptr) return ENOMEM;
+    // On the list at once: the first `go` shall find it there and start no second one.
+    m->birth = Birth::on_idle_list;
+    put_idle_m_locked(m);
+  }
+  const int error = os::start_thread(m_main, m);
+  if (error != 0) {
+    LockGuard guard(sched.lock);
+    remove_idle_m_locked(m);
+    free_m_locked(m);
+  }
+  return error;
+}
+
+void end_m(M* m) { hand_off(release_p(m)); }
+
+}  // namespace gofer::internal

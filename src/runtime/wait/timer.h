@@ -1,0 +1,106 @@
+// Timers of the runtime: a heap per P, run by whoever looks for work; no thread of their own.
+//
+// Who looks: an M in find_runnable at its own P's timers, every time; at those of others in the
+// last round of stealing; and of the Ms that sleep one, the sleeper (idle.cc), wakes for the
+// earliest of all and takes an idle P for it. A goroutine that starts a timer earlier than the
+// sleeper knows wakes it: the starter stores the P's next_ns and then reads sched.sleep_until_ns;
+// the sleeper stores that and then reads every next_ns again (seq_cst on both sides), so one of
+// them sees the other.
+//
+// The heap is 4-ary, an array of {when, timer}: a level is a cache line, and the timer itself is
+// touched only to note its place, by which it can be taken out in the middle.
+//
+// Running a timer has two parts. `claim`, under the heap's lock and before the timer is taken out
+// of the heap, decides whether it shall run; it must not take another lock. `run` comes after the
+// unlock. So stop_timer, once it has returned, knows that `claim` will not be called any more, and
+// who lost against it may go away with the timer.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "runtime/base/atomic.h"
+#include "runtime/base/lock.h"
+
+namespace gofer::internal {
+
+struct M;
+struct P;
+class TimerHeap;
+
+struct Timer {
+  int64_t when_ns = 0;
+  bool (*claim)(Timer* t) = nullptr;
+  void (*run)(M* m, Timer* t) = nullptr;
+  void* arg = nullptr;
+  Timer* next = nullptr;             // between claim and run
+  atomic<TimerHeap*> heap{nullptr};  // where it waits; changed under that heap's lock
+  uint32_t index = 0;
+};
+
+inline constexpr int64_t no_timer = std::numeric_limits<int64_t>::max();
+
+class TimerHeap {
+ public:
+  /// The earliest, or no_timer. Anyone.
+  int64_t next_ns() const { return next_ns_.load(seq_cst); }
+  uint32_t count() const { return count_.load(relaxed); }
+
+  /// False: no memory. `first`: it is earlier than all that were there.
+  bool add(Timer* t, bool* first = nullptr);
+  /// Gives t, which waits here, another time. False: it was not here.
+  bool move(Timer* t, int64_t when_ns, bool* first = nullptr);
+  /// False: it was not here.
+  bool remove(Timer* t);
+  /// Takes out what is due and claims it; the claimed, linked by `next`, oldest first.
+  Timer* take_due(int64_t now);
+  /// Everything goes to `to`, whose lock ranks the same: the world is stopped. False: no memory.
+  bool move_all(TimerHeap& to);
+
+ private:
+  struct Entry {
+    int64_t when_ns;
+    Timer* timer;
+  };
+
+  bool grow();
+  void put(uint32_t i, Entry e) {
+    entries_[i] = e;
+    e.timer->index = i;
+  }
+  void sift_up(uint32_t i, Entry e);
+  void sift_down(uint32_t i, Entry e);
+  void remove_at(uint32_t i);
+  void publish() {
+    const uint32_t n = count_.load(relaxed);
+    const int64_t next = n == 0 ? no_timer : entries_[0].when_ns;
+    if (next != next_ns_.load(relaxed)) next_ns_.store(next, seq_cst);
+  }
+
+  ShortLock lock_{LockRank::timers};
+  atomic<uint32_t> count_{0};
+  atomic<int64_t> next_ns_{no_timer};
+  Entry* entries_ = nullptr;
+  uint32_t capacity_ = 0;
+};
+
+/// Starts t, which is not started; m as everywhere: nullptr in a foreign thread, else inside.
+/// False: no memory. `parks`: the calling goroutine is about to park, so that its M may well be the
+/// one that sleeps until then, and need not tell another (M::unannounced_timer_ns).
+bool start_timer(M* m, Timer* t, int64_t when_ns, bool parks = false);
+/// m does not become the sleeper after all: it has found a goroutine to run, or may run only its
+/// own. It tells the sleeper of a timer that it has left unannounced.
+void announce_timer(M* m);
+/// Gives a timer that waits another time. False: it does not wait, or has been claimed.
+bool move_timer(Timer* t, int64_t when_ns);
+/// False: it was not started, or has been claimed.
+bool stop_timer(Timer* t);
+
+/// Inside: runs what is due of p's timers; true if there was something.
+bool run_timers(M* m, P* p);
+/// The same for all Ps, those that gomaxprocs has retired too.
+bool run_all_timers(M* m);
+/// The earliest of all their timers.
+int64_t earliest_timer_ns();
+
+}  // namespace gofer::internal
