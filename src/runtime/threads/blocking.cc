@@ -31,6 +31,7 @@ blocking_call::blocking_call(bool at_once) noexcept {
   if (m == nullptr) return;
   before_ = m->blocking_at.load(relaxed);
   if (m->lost_in.load(relaxed) != no_crowd) {  // nothing to announce; what it computes is its own
+    m->blocking_at.store(m->p->switches.load(relaxed) + 1, relaxed);
     const int64_t since = m->lost_cpu_ns.load(relaxed);
     m->used_without_p_ns = since < 0 ? 0 : os::own_cpu_ns() - since;
     forget_lost(m);

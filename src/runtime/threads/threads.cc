@@ -52,14 +52,22 @@ void free_m_locked(M* m) GOFER_REQUIRES(sched.lock) {
   if (sched.idle_ms != nullptr && should_watch_locked()) wake_m(sched.idle_ms);
 }
 
-// Goroutines that keep their threads without a P did not ask for that, and those that have a P need
-// no other thread. They go on in time, and then their threads are there for others. But if most
-// threads are what the program has asked for, in calls that it announced or bound to goroutines, it
-// exceeds its limit. in_hand: Ps that are neither idle nor an M's.
-bool wait_at_limit_locked(int in_hand) GOFER_REQUIRES(sched.lock) {
+// Threads that the program has asked for: in calls that it announced, and bound to goroutines that
+// wait.
+int asked_for_locked() GOFER_REQUIRES(sched.lock) {
+  int n = sched.idle_bound_ms - sched.tied.load(relaxed);
+  for (M* m : all_ms()) n += m->blocking_at.load(relaxed) != 0 ? 1 : 0;
+  return n;
+}
+
+// The program is at its limit of threads, and exceeds it: of the threads without a P at least half
+// are what it has asked for. Goroutines that keep the others did not ask for that. They go on in
+// time, and then their threads are there for others. in_hand: Ps that are neither idle nor an M's.
+bool exceeds_limit_locked(int in_hand) GOFER_REQUIRES(sched.lock) {
+  if (sched.ms < sched.max_ms) return false;
   const int with_p = sched.procs.load(relaxed) - sched.idle_p_count.load(relaxed) - in_hand;
-  return sched.ms >= sched.max_ms &&
-         2 * (sched.tied.load(relaxed) + sched.lost_ms.load(relaxed) + with_p) >= sched.ms;
+  const int asked = asked_for_locked();
+  return asked > 0 && 2 * asked >= sched.ms - with_p;
 }
 
 // A thread could not be started, so there may be work that no M does, if all the others wait for
@@ -196,10 +204,8 @@ Wakeup start_m_locked(P* p, bool spinning) {
     return {m};
   }
   if (take_coming_m_locked(p, spinning)) return {};
-  if (!hopeless_locked() && !wait_at_limit_locked(1)) {
-    if (sched.ms >= sched.max_ms) return {.exceeded_limit = sched.max_ms};
-    m = new_m_locked();
-  }
+  if (exceeds_limit_locked(1)) return {.exceeded_limit = sched.max_ms};
+  if (!hopeless_locked() && sched.ms < sched.max_ms) m = new_m_locked();
   if (m == nullptr) {
     if (spinning) drop_spinning();
     put_unused_p(p);
@@ -252,8 +258,7 @@ bool want_idle_ms(int n, bool fresh) {
     LockGuard guard(sched.lock);
     somebody = sched.idle_ms != nullptr || sched.tied_queue.front() != nullptr;
     // With all threads tied to goroutines, nobody could run those that have none.
-    if (fresh && sched.idle_m_count + sched.reserve_coming == 0 && sched.ms >= sched.max_ms &&
-        !wait_at_limit_locked(0)) {
+    if (fresh && sched.idle_m_count + sched.reserve_coming == 0 && exceeds_limit_locked(0)) {
       limit = sched.max_ms;
     }
     while (sched.idle_m_count + sched.reserve_coming < n && sched.ms < sched.max_ms &&
