@@ -13,7 +13,8 @@
 // other order, all sequentially consistent. So the number of a closed eventfd is never written to.
 //
 // The program may close the eventfd, with all descriptors that it does not know. The reader notices
-// when the netpoller does, and makes a new eventfd and a new reader.
+// when the netpoller does, and makes a new eventfd and a new reader. The handler looks whether the
+// netpoller still has its descriptors: the M that sleeps there would not notice.
 //
 // The child of a fork has the handlers and no reader, so it gets the old dispositions back.
 #include <gofer/fd.h>
@@ -38,6 +39,7 @@
 
 #include "io/fd_state.h"
 #include "os/raw_syscall.h"
+#include "runtime/poll/netpoll.h"
 #include "runtime/report/panic.h"
 
 namespace gofer {
@@ -60,6 +62,7 @@ void on_signal(int number) {
     pending.fetch_or(bit_of(number));
     const std::uint64_t one = 1;
     internal::os::raw_syscall(SYS_write, to, reinterpret_cast<long>(&one), sizeof one);
+    internal::netpoll_look_soon();  // nobody may be there to hear of it
   }
   in_handler.fetch_sub(1);
 }

@@ -316,6 +316,15 @@ TEST_F(Signal, IsReceivedAfterTheProgramHasClosedTheRuntimesDescriptors) {
   }
 }
 
+TEST_F(Signal, IsReceivedIfThePollerSleepsInADescriptorThatTheProgramHasClosed) {
+  if (internal::sanitizers_enabled) GTEST_SKIP() << "a sanitizer has descriptors of its own";
+  // An idle thread does not wake by itself.
+  const ChildResult r =
+      run_child("signal_child", {"closed_while_all_sleep"}, {with_debug("idlems=600000")});
+  EXPECT_TRUE(r.exited_with(0)) << r;
+  EXPECT_EQ(r.err, "") << r;
+}
+
 TEST_F(Signal, HasItsOldEffectInTheChildOfAFork) {
   for (const char* child : {"ends", "ignores"}) {
     const ChildResult r = run_child("signal_child", {"forked", child});

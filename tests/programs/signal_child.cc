@@ -146,6 +146,22 @@ int closed_descriptors() {
   });
 }
 
+// The same while every thread of the runtime sleeps, so that nothing but the signal can tell.
+int closed_while_all_sleep() {
+  return gofer::run([] {
+    const gofer::chan<int> c(1);
+    gofer::signal_notify(c, {SIGTERM});
+    std::thread closer([] {
+      std::this_thread::sleep_for(200ms);  // until they do, as a rule
+      require(syscall(SYS_close_range, 3, ~0u, 0) == 0, "close_range");
+      send_signal(SIGTERM);
+    });
+    require(c.recv() == SIGTERM, "received");
+    gofer::blocking([&] { closer.join(); });
+    return 0;
+  });
+}
+
 // Its child has the handlers of its parent, and nobody who receives. The argument chooses what a
 // signal does there.
 int forked() {
@@ -236,6 +252,7 @@ int main(int argc, char** argv) {
                        {"waits", waits},
                        {"stopped", stopped},
                        {"closed_descriptors", closed_descriptors},
+                       {"closed_while_all_sleep", closed_while_all_sleep},
                        {"forked", forked},
                        {"storm", storm}});
 }

@@ -424,6 +424,25 @@ void netpoll(int64_t timeout_ns, GQueue& list) {
   }
 }
 
+// break_fd cannot be added a second time to the instance that watches it. Any other answer comes
+// from another file, or from none.
+bool netpoll_is_open() {
+  const uint64_t used = instance.load(relaxed);
+  const int ready = break_fd.load(relaxed);
+  const int error = -os::epoll_add(epoll_of(used), ready, break_events, break_data);
+  if (error == 0) os::epoll_remove(epoll_of(used), ready);  // both are the program's
+  return error == EEXIST || os::is_epoll_ctl_refused() || instance.load(relaxed) != used;
+}
+
+void netpoll_mend(GQueue& list) {
+  const uint64_t used = instance.load(relaxed);
+  if (!netpoll_is_open()) replace_instance(used, list);
+}
+
+void netpoll_look_soon() {
+  if (sched.has_poller.load(acquire) && !netpoll_is_open()) wake_sysmon();
+}
+
 // Not by writing to it: the number may be that of a file of the program's by now.
 void netpoll_break(M* m) {
   const uint64_t used = instance.load(relaxed);

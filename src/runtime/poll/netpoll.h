@@ -78,4 +78,13 @@ void netpoll_break(M* m);
 /// Does so again for a poller that was told something and sleeps all the same. By sysmon.
 void netpoll_break_again();
 
+/// Whether the epoll instance is what it was. The program may have closed it while the poller
+/// sleeps there, which then hears nothing of any descriptor. Async-signal-safe.
+bool netpoll_is_open();
+/// Replaces the instance if it is not. Goroutines whose waits have failed by that are in `list`.
+/// For sysmon, now and then.
+void netpoll_mend(GQueue& list);
+/// The same, soon, by sysmon. For a signal handler.
+void netpoll_look_soon();
+
 }  // namespace gofer::internal

@@ -490,6 +490,22 @@ bool sleep(SysmonSleep how, int64_t ns) {
   return woken;
 }
 
+// The program may close the netpoller's descriptors while an M sleeps there. Nobody else polls
+// then, so only a look can find that out.
+void mend_netpoller(int64_t now) {
+  static int64_t looked_ns = 0;
+  if (sched.poller.load(relaxed) == nullptr || now - looked_ns < slowest_ns) return;
+  looked_ns = now;
+  GQueue ready;
+  netpoll_mend(ready);
+  if (ready.front() == nullptr) return;
+  {
+    LockGuard guard(sched.lock);
+    put_global_locked(ready, true);
+  }
+  wake_p();
+}
+
 int64_t until_trace(int64_t now, int64_t most) {
   const int64_t left = next_schedtrace_ns() - now;
   return left < 0 ? 0 : left < most ? left : most;
@@ -511,6 +527,7 @@ void* sysmon_main(void*) {
     trace_schedule(now);
     const int64_t scavenge_at = scavenge(now);
     netpoll_break_again();
+    mend_netpoller(now);
     if (!retry_thread() && all_idle()) {
       if (sched.has_poller.load(relaxed)) want_poller();
       const bool deep = ++idle_rounds >= idle_rounds_before_deep_sleep && !is_tracing_schedule();
