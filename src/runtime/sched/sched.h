@@ -202,74 +202,34 @@ struct Sched {
 
 extern Sched sched;
 
+/// A walk over a table of records, up to its end or its first empty place.
+template <class T>
+class Walk {
+ public:
+  Walk(const atomic<T*>* first, const atomic<T*>* end) : at_(first), end_(end) { look(); }
+  Walk begin() const { return *this; }
+  std::nullptr_t end() const { return nullptr; }
+  T* operator*() const { return record_; }
+  Walk& operator++() {
+    ++at_;
+    look();
+    return *this;
+  }
+  bool operator!=(std::nullptr_t) const { return record_ != nullptr; }
+
+ private:
+  void look() { record_ = at_ != end_ ? at_->load(acquire) : nullptr; }
+  const atomic<T*>* at_;
+  const atomic<T*>* end_;
+  T* record_ = nullptr;
+};
+
 /// Every M that ever was: `for (M* m : all_ms())`. New ones may be missed.
-class AllMs {
- public:
-  class Iterator {
-   public:
-    explicit Iterator(uint32_t id) : id_(id), m_(at(id)) {}
-    M* operator*() const { return m_; }
-    Iterator& operator++() {
-      m_ = at(++id_);
-      return *this;
-    }
-    bool operator!=(std::nullptr_t) const { return m_ != nullptr; }
-
-   private:
-    static M* at(uint32_t id) {
-      return id <= PWord::max_owner ? sched.m_table[id].load(acquire) : nullptr;
-    }
-    uint32_t id_;
-    M* m_;
-  };
-  Iterator begin() const { return Iterator(1); }
-  std::nullptr_t end() const { return nullptr; }
-};
-inline AllMs all_ms() { return {}; }
-
-/// The Ps in use, GOMAXPROCS of them: `for (P* p : all_ps())`.
-class AllPs {
- public:
-  class Iterator {
-   public:
-    explicit Iterator(const atomic<P*>* at) : at_(at) {}
-    P* operator*() const { return at_->load(acquire); }
-    Iterator& operator++() {
-      ++at_;
-      return *this;
-    }
-    bool operator!=(const Iterator& other) const { return at_ != other.at_; }
-
-   private:
-    const atomic<P*>* at_;
-  };
-  Iterator begin() const { return Iterator(sched.all_ps); }
-  Iterator end() const { return Iterator(sched.all_ps + sched.procs.load(acquire)); }
-};
-inline AllPs all_ps() { return {}; }
-
+inline Walk<M> all_ms() { return {sched.m_table + 1, sched.m_table + PWord::max_owner + 1}; }
+/// The Ps in use, GOMAXPROCS of them.
+inline Walk<P> all_ps() { return {sched.all_ps, sched.all_ps + sched.procs.load(acquire)}; }
 /// The same and those that a smaller GOMAXPROCS has put aside.
-class PsEver {
- public:
-  class Iterator {
-   public:
-    explicit Iterator(int id) : id_(id), p_(at(id)) {}
-    P* operator*() const { return p_; }
-    Iterator& operator++() {
-      p_ = at(++id_);
-      return *this;
-    }
-    bool operator!=(std::nullptr_t) const { return p_ != nullptr; }
-
-   private:
-    static P* at(int id) { return id < max_procs ? sched.all_ps[id].load(acquire) : nullptr; }
-    int id_;
-    P* p_;
-  };
-  Iterator begin() const { return Iterator(0); }
-  std::nullptr_t end() const { return nullptr; }
-};
-inline PsEver ps_ever() { return {}; }
+inline Walk<P> ps_ever() { return {sched.all_ps, sched.all_ps + max_procs}; }
 
 /// The M that a P's word names.
 inline M* owner_of(PWord word) { return sched.m_table[word.owner()].load(acquire); }
