@@ -476,12 +476,12 @@ TEST(StackOverflow, ByOneStepOfManyMegabytesIsReported) {
 }
 
 TEST(StackOverflow, OfAStackWithoutGuardIsFoundWhenItIsLeft) {
-  for (const char* scenario : {"below_and_back", "left_from_below", "below_at_the_end"}) {
+  for (const char* scenario :
+       {"below_and_back", "left_from_below", "below_at_the_end", "below_before_another"}) {
     SCOPED_TRACE(scenario);
     const ChildResult r = overflow(scenario, {with_debug("guard=none")});
     expect_overflow(r, "983040");
     EXPECT_TRUE(r.err_has("goroutine " + value_of(r, "id") + " [running]:\n")) << r;
-    EXPECT_FALSE(r.out_has("went on")) << r;
   }
 }
 

@@ -168,7 +168,7 @@ int unprobed() {
 }
 
 // With guard=none (the test sets that): on a stack that is not the lowest one, whose guard a
-// hundred neighbours share.
+// hundred neighbours share. An overflow that nothing finds ends as a deadlock.
 template <class F>
 int on_a_higher_stack(F f) {
   gofer::run([&] {
@@ -176,16 +176,12 @@ int on_a_higher_stack(F f) {
     gate.add(1);
     for (int i = 0; i < 20; ++i) group.go([&] { gate.wait(); });
     gofer::yield();
-    gofer::wait_group last;
-    last.go([&] {
+    gofer::go([&] {
       say_id();
       f();
     });
-    last.wait();
-    gate.done();
-    group.wait();
+    wait_for_the_end();
   });
-  say("went on");
   return 0;
 }
 
@@ -204,6 +200,14 @@ int left_from_below() {
 
 int below_at_the_end() {
   return on_a_higher_stack([] { use_stack(1000 * 1024); });
+}
+
+// The goroutine that it starts runs next, on a stack that it could take over.
+int below_before_another() {
+  return on_a_higher_stack([] {
+    use_stack(1000 * 1024);
+    gofer::go(wait_for_the_end);
+  });
 }
 
 int recursion_through_neighbours() {
@@ -477,6 +481,7 @@ int main(int argc, char** argv) {
                        {"below_and_back", below_and_back},
                        {"left_from_below", left_from_below},
                        {"below_at_the_end", below_at_the_end},
+                       {"below_before_another", below_before_another},
                        {"recursion_through_neighbours", recursion_through_neighbours},
                        {"after_others", after_others},
                        {"all_at_once", all_at_once},

@@ -176,7 +176,8 @@ namespace {
   *m->exceptions = ExceptionState{};
   m->commit = on_end.load(relaxed);
   m->left = g;
-  if (!zero_stacks && p->budget > 0 && !p->preempt.load(relaxed)) {
+  // Any other commit has to look at the stack, or wipe it, before another goroutine gets it.
+  if (m->commit == commit_end && p->budget > 0 && !p->preempt.load(relaxed)) {
     bool inherits;
     G* next = take_local(p, inherits);
     if (next != nullptr && next->head == nullptr) {

@@ -6,8 +6,7 @@
 // frame is written there the kernel shows its one page of zeros. A recursion writes to every frame,
 // so the canary finds it if its frames are smaller than that. An overflow that both overlook, by a
 // large frame that returns before the next switch, has overwritten a neighbour's stack: that is
-// what guards are for. A goroutine that ends may hand its stack to the next one without a switch;
-// then the check, and the report, are the next one's.
+// what guards are for. The check of a goroutine that ends comes before another one gets its stack.
 #pragma once
 
 #include "runtime/threads/m.h"
