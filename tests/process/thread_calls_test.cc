@@ -79,7 +79,9 @@ TEST(Children, OfGoroutinesInheritTheUsualTimerSlackAndTheProgramsName) {
   for (const char* who : {"goroutine", "thread", "fork", "spawned"}) {
     EXPECT_EQ(value_of(r, who), usual) << who << ": " << r;
   }
-  EXPECT_EQ(value_of(r, "name"), "thread_calls_ch") << r;
+  for (const char* who : {"goroutine_name", "thread_name", "fork_name"}) {
+    EXPECT_EQ(value_of(r, who), "thread_calls_ch") << who << ": " << r;
+  }
 }
 
 TEST(FirstCall, OnTheSmallestStackThatThereIsStartsTheRuntime) {

@@ -224,6 +224,10 @@ std::string name_of_thread() {
   return name;
 }
 
+void print_inherited(const char* by) {
+  std::printf("%s=%d %s_name=%s\n", by, prctl(PR_GET_TIMERSLACK), by, name_of_thread().c_str());
+}
+
 extern "C" char** environ;
 
 int children() {
@@ -231,13 +235,13 @@ int children() {
   std::fflush(stdout);
   return gofer::run([] {
     gofer::sleep_for(std::chrono::milliseconds(5));  // the M has slept for a timer
-    std::printf("goroutine=%d\n", prctl(PR_GET_TIMERSLACK));
-    std::thread([] { std::printf("thread=%d\n", prctl(PR_GET_TIMERSLACK)); }).join();
+    print_inherited("goroutine");
+    std::thread([] { print_inherited("thread"); }).join();
     std::fflush(stdout);
     const pid_t child = fork();
     if (child == 0) {
       char line[64];
-      const int n = snprintf(line, sizeof line, "fork=%d name=%s\n", prctl(PR_GET_TIMERSLACK),
+      const int n = snprintf(line, sizeof line, "fork=%d fork_name=%s\n", prctl(PR_GET_TIMERSLACK),
                              name_of_thread().c_str());
       _exit(write(STDOUT_FILENO, line, static_cast<size_t>(n)) == n ? 0 : 1);
     }

@@ -54,7 +54,6 @@ void on_fork_child() {
   sched.started.store(false, relaxed);
   forget_report();
   if (M* m = current_m(); m != nullptr) {
-    os::name_thread(program_invocation_short_name);
     m->p_word = ~uint64_t{0};
     m->in_doubt.store(1, relaxed);
   }

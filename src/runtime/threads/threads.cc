@@ -121,7 +121,8 @@ void set_signal_mask() {
 void* m_main(void* arg) {
   M* m = static_cast<M*>(arg);
   gofer_current_m = m;
-  os::name_thread("gofer-m");
+  // Threads and processes that a goroutine starts inherit this name: it is not the runtime's.
+  os::name_thread(program_invocation_short_name);
   watch_for_exit();
   m->tid = os::thread_id();
   set_signal_mask();
