@@ -1,17 +1,20 @@
 // Calls that block the thread.
 //
-// A goroutine may call anything that blocks its thread, a read from a pipe or a database client:
-// the runtime finds out by itself and lets others run meanwhile. To say so beforehand is quicker:
+// A goroutine may make any call that blocks its thread, such as a read from a pipe or a call of a
+// database client. The runtime notices that the thread is blocked and runs other goroutines
+// meanwhile. A goroutine that announces the call makes this quicker:
 //
 //   const ssize_t n = gofer::blocking([&] { return pread(fd, buffer, size, 0); });
 //
-// costs about as much as the bare call if it returns at once, and if it does not, the processor
-// goes to another goroutine after some tens of microseconds. For a call that surely takes long,
-// gofer::blocking(gofer::handoff, f) gives the processor away before the call begins.
+// An announced call that returns at once costs about as much as the bare call. If it does not
+// return, the processor goes to another goroutine after some tens of microseconds. For a call that
+// surely takes long, gofer::blocking(gofer::handoff, f) gives the processor away before the call
+// begins.
 //
-// The function runs on the calling thread, and so does everything it calls. The goroutine may go on
-// in another thread after it, with the errno of the call. GOMAXPROCS does not limit such calls: any
-// number of them run at once, each with a thread of its own, unless set_max_blocking sets a limit.
+// The function runs on the calling thread, and so does everything it calls. Afterwards the
+// goroutine may continue in another thread; it still finds the errno of the call. GOMAXPROCS does
+// not limit such calls: any number of them run at once, each with a thread of its own, unless
+// set_max_blocking sets a limit.
 #pragma once
 
 #include <gofer/detail/config.h>
@@ -36,7 +39,7 @@ class blocking_call {
   std::uint64_t before_ = 0;
 };
 
-/// A place among the calls that may run at once; the goroutine is parked until it gets one.
+/// A place among the calls that may run at once. The goroutine is parked until it gets one.
 class blocking_place {
  public:
   blocking_place() {
@@ -60,10 +63,10 @@ class blocking_place {
 
 }  // namespace detail
 
-/// Sets how many calls in blocking() may run at once and returns the old setting; n < 0 only asks.
-/// Further goroutines are parked and get their turn in the order in which they arrived: a call that
-/// runs has a thread, a goroutine that waits for its turn has none. 0, the default: no limit. A
-/// call inside of another one needs no further place; calls of foreign threads are not counted.
+/// Sets how many calls in blocking() may run at once and returns the old setting. n < 0 only
+/// returns the setting. 0, the default, means no limit. A goroutine beyond the limit is parked,
+/// without a thread, until its turn comes; turns are given in the order of arrival. A call inside
+/// of another one needs no further place. Calls of foreign threads are not counted.
 GOFER_API int set_max_blocking(int n);
 
 struct handoff_t {
@@ -72,8 +75,8 @@ struct handoff_t {
 /// Selects the form of blocking() that gives the processor away at once.
 inline constexpr handoff_t handoff{};
 
-/// Calls f, which may block the thread, and returns what it returns. From a foreign thread: just
-/// calls it.
+/// Calls f, which may block the thread, and returns what it returns. In a foreign thread it does
+/// nothing else.
 template <class F>
 decltype(auto) blocking(F&& f) {
   detail::blocking_place place;

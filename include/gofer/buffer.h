@@ -27,7 +27,7 @@ template <class R>
 concept writable_bytes =
     bytes<R> && !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
 
-// A view of such a temporary outlives the bytes.
+// A view of such a temporary would outlive the bytes.
 template <class R>
 concept owns_bytes = bytes<R> && !std::is_lvalue_reference_v<R> && !std::ranges::borrowed_range<R>;
 
@@ -41,14 +41,14 @@ class buffer {
  public:
   constexpr buffer() = default;
   constexpr buffer(void* data, std::size_t size) : data_(data), size_(size) {}
-  /// Not of a temporary, which would be gone with what was read into it.
+  /// Does not take a temporary, because the bytes read into it would be destroyed with it.
   template <detail::writable_bytes R>
     requires(!detail::owns_bytes<R>)
   constexpr buffer(R&& range) : data_(std::ranges::data(range)), size_(std::ranges::size(range)) {}
 
   void* data() const { return data_; }
   std::size_t size() const { return size_; }
-  /// Without the first n bytes, of which there are that many.
+  /// The buffer without its first n bytes; n must not exceed size().
   buffer after(std::size_t n) const { return {static_cast<char*>(data_) + n, size_ - n}; }
 
  private:
@@ -61,18 +61,18 @@ class const_buffer {
  public:
   constexpr const_buffer() = default;
   constexpr const_buffer(const void* data, std::size_t size) : data_(data), size_(size) {}
-  /// A string literal, without its final zero; a static array of const char, all of it. The type
-  /// is the same, so the compiler has to look at the object, which it can do only if its address is
-  /// constant. A local array of const char does not compile ("not a constant expression"): write
-  /// std::string_view(a) for text, or {a, sizeof a} for all bytes.
+  /// Takes a string literal without its final zero, and a static array of const char as a whole.
+  /// Both have the same type, so the compiler has to look at the object, which it can do only if
+  /// the address is constant. A local array of const char does not compile ("not a constant
+  /// expression"): write std::string_view(a) for text, or {a, sizeof a} for all bytes.
   template <detail::character C, std::size_t N>
   consteval const_buffer(const C (&text)[N])
       : data_(text), size_(__builtin_constant_p(&text[0]) ? N - 1 : N) {}
-  /// A string that ends with a zero, which is not part of it.
+  /// A zero-terminated string. The zero is not part of the buffer.
   template <class P>
     requires(std::is_pointer_v<std::remove_cvref_t<P>>&& std::is_convertible_v<P, const char*>)
   const_buffer(P&& text) : data_(text), size_(std::strlen(text)) {}
-  /// Not of a temporary that owns its bytes: const_buffer b = std::string("gone").
+  /// Does not take a temporary that owns its bytes: const_buffer b = std::string("gone").
   template <detail::bytes R>
     requires(!detail::owns_bytes<R>)
   constexpr const_buffer(R&& range)

@@ -30,7 +30,7 @@ namespace gofer {
 
 class context;
 
-/// What Go panics with: a send on a closed channel, the close of a closed or nil channel.
+/// Thrown where Go panics: a send on a closed channel, the close of a closed or nil channel.
 class GOFER_API channel_error : public std::logic_error {
  public:
   using std::logic_error::logic_error;
@@ -40,7 +40,7 @@ namespace detail {
 
 [[noreturn]] GOFER_API void throw_close_of(bool nil);
 
-/// A counted handle of a channel, and what can be asked of it on either side.
+/// A counted handle of a channel, with the operations that both sides have.
 class chan_handle {
  public:
   chan_handle() = default;
@@ -56,14 +56,14 @@ class chan_handle {
     if (core_ != nullptr) chan_release(core_);
   }
 
-  /// Values that are buffered now.
+  /// The number of values that are buffered now.
   std::size_t len() const noexcept { return chan_len(core_); }
   std::size_t cap() const noexcept { return chan_cap(core_); }
-  /// Closed, and nothing is left to be received.
+  /// True if the channel is closed and nothing is left to be received.
   bool closed() const noexcept { return chan_closed(core_); }
-  /// Not Go's nil channel.
+  /// False for Go's nil channel.
   explicit operator bool() const noexcept { return core_ != nullptr; }
-  /// The same channel?
+  /// True if both are handles of the same channel.
   friend bool operator==(const chan_handle& a, const chan_handle& b) { return a.core_ == b.core_; }
 
   chan_core* core() const noexcept { return core_; }
@@ -83,7 +83,8 @@ class recv_place {
   recv_place(const recv_place&) = delete;
   recv_place& operator=(const recv_place&) = delete;
   void* get() { return &bytes_; }
-  /// Once, after something was received. A move that throws gives the value back to the channel.
+  /// Called once, after something was received. If the move throws, the value goes back to the
+  /// channel.
   std::optional<T> take(chan_core* core) {
     auto* stored = std::launder(reinterpret_cast<stored_t<T>*>(&bytes_));
     if constexpr (stored_inline<T>) {
@@ -107,7 +108,7 @@ class recv_place {
   alignas(stored_t<T>) std::byte bytes_[sizeof(stored_t<T>)];
 };
 
-/// A value on its way into a channel. Until it is sent, the caller's object keeps it, or gets it
+/// A value on its way into a channel. The caller's object keeps it until it is sent, or gets it
 /// back.
 template <class T>
 class send_place {
@@ -199,17 +200,19 @@ class recv_iterator {
   mutable std::optional<T> value_;
 };
 
-/// What a handle that receives can do.
+/// The operations of a handle that receives.
 template <class Self, class T>
 class recv_side {
  public:
-  /// Waits for a value; empty once the channel is closed and everything in it was received.
+  /// Waits for a value. The result is empty once the channel is closed and everything in it was
+  /// received.
   std::optional<T> recv() const { return detail::recv_until<T>(self(), no_deadline); }
-  /// Gives up when the context is done; its err() tells that from a closed channel.
+  /// The result is also empty if the context is done first; the context's err() then says so.
   [[nodiscard]] std::optional<T> recv(const context& ctx) const;
-  /// Does not wait. Empty: there is nothing now, or the channel is closed (see closed()).
+  /// Does not wait. The result is empty if there is no value now or the channel is closed (see
+  /// closed()).
   [[nodiscard]] std::optional<T> try_recv() const { return detail::recv_until<T>(self(), 0); }
-  /// Empty also when the time is over.
+  /// The result is also empty if the time is over.
   template <class Rep, class Period>
   [[nodiscard]] std::optional<T> recv_for(std::chrono::duration<Rep, Period> d) const {
     return detail::recv_until<T>(self(), deadline_after(d));
@@ -219,8 +222,8 @@ class recv_side {
     return detail::recv_until<T>(self(), deadline_at(t));
   }
 
-  /// A range of what is received until the channel is closed; a value is received as the loop
-  /// comes to it.
+  /// A range of the values that are received until the channel is closed. Each value is received
+  /// when the loop reaches it.
   recv_iterator<T> begin() const { return recv_iterator<T>(self()); }
   std::default_sentinel_t end() const { return {}; }
 
@@ -228,26 +231,27 @@ class recv_side {
   chan_core* self() const { return static_cast<const Self*>(this)->core(); }
 };
 
-/// What a handle that sends can do.
+/// The operations of a handle that sends.
 template <class Self, class T>
 class send_side {
  public:
-  /// Waits until the value is received or buffered. Throws channel_error if the channel is or gets
-  /// closed, and what T's copy throws; the caller's object keeps its value then.
+  /// Waits until the value is received or buffered. Throws channel_error if the channel is closed
+  /// before or during the wait, and whatever T's copy throws; the caller's object then keeps its
+  /// value.
   void send(const T& value) const requires std::is_copy_constructible_v<T> {
     T copy(value);
     detail::send_until(self(), copy, no_deadline);
   }
   void send(T&& value) const { detail::send_until(self(), value, no_deadline); }
-  /// False if the context is done first; its err() tells why.
+  /// Returns false if the context is done first; its err() says why.
   [[nodiscard]] bool send(const context& ctx, T value) const;
-  /// Does not wait. False: nobody receives now and there is no room.
+  /// Does not wait. Returns false if no receiver waits and the buffer has no room.
   [[nodiscard]] bool try_send(const T& value) const requires std::is_copy_constructible_v<T> {
     T copy(value);
     return detail::send_until(self(), copy, 0);
   }
   [[nodiscard]] bool try_send(T&& value) const { return detail::send_until(self(), value, 0); }
-  /// False: the time was over.
+  /// Returns false if the time is over first.
   template <class Rep, class Period>
   [[nodiscard]] bool send_for(std::chrono::duration<Rep, Period> d,
                               const T& value) const requires std::is_copy_constructible_v<T> {
@@ -269,7 +273,7 @@ class send_side {
     return detail::send_until(self(), value, deadline_at(t));
   }
 
-  // chan<int>.send(3.7) would send 3.
+  // Otherwise chan<int>.send(3.7) would send 3.
   template <loses_fraction_as<T> U>
   void send(U value) const = delete;
   template <loses_fraction_as<T> U>
@@ -282,7 +286,7 @@ class send_side {
   bool send_until(std::chrono::time_point<Clock, Duration> t, U value) const = delete;
 
   /// Closes the channel: receivers get the buffered values, then the end. Throws channel_error if
-  /// the channel is closed already, or nil.
+  /// the channel is already closed, or nil.
   void close() const {
     if (self() == nullptr || !chan_close(self())) throw_close_of(self() == nullptr);
   }
@@ -293,10 +297,10 @@ class send_side {
 
 }  // namespace detail
 
-/// A channel of T, an object type with a move constructor (std::monostate where there is nothing to
-/// send). A T of at most 128 bytes whose move does not
-/// throw lies in the channel itself, and its move constructor must not block; any other T is
-/// allocated on the heap for the journey.
+/// A channel of T, an object type with a move constructor (use std::monostate if there is nothing
+/// to send). A T of at most 128 bytes whose move does not throw is stored in the channel itself;
+/// its move constructor must not block. Any other T is allocated on the heap while it is in the
+/// channel.
 template <detail::chan_value T>
 class chan : public detail::chan_handle,
              public detail::recv_side<chan<T>, T>,
@@ -305,7 +309,7 @@ class chan : public detail::chan_handle,
   using value_type = T;
   /// The nil channel.
   chan() = default;
-  /// Room for `capacity` values; with 0 a sender waits for a receiver.
+  /// Has room for `capacity` values. With 0 a sender waits for a receiver.
   explicit chan(std::size_t capacity)
       : chan_handle(detail::chan_new(capacity, &detail::chan_ops_of<T>::ops)) {
     static_assert(std::is_move_constructible_v<T>, "chan<T>: T needs a move constructor");
@@ -330,7 +334,7 @@ class send_chan : public detail::chan_handle, public detail::send_side<send_chan
   send_chan(chan<T> c) noexcept : chan_handle(std::move(c)) {}
 };
 
-/// make_chan<int>(), make_chan<int>(64), in Go's words.
+/// make_chan<int>() and make_chan<int>(64), as Go spells it.
 template <detail::chan_value T>
 [[nodiscard]] chan<T> make_chan(std::size_t capacity = 0) {
   return chan<T>(capacity);

@@ -1,4 +1,4 @@
-// cond: waiting for something to become true, under a lock.
+// cond: waits for a condition to become true, under a lock.
 //
 //   std::unique_lock lock(m);
 //   ready.wait(lock, [&] { return !queue.empty(); });
@@ -17,8 +17,8 @@ namespace gofer {
 
 class context;
 
-/// Go's sync.Cond with any Lockable, std::unique_lock<gofer::mutex> above all. There are no
-/// spurious wake-ups, and signals wake the waiters in the order in which they arrived.
+/// Go's sync.Cond for any Lockable, usually std::unique_lock<gofer::mutex>. There are no spurious
+/// wake-ups, and signals wake the waiters in the order in which they arrived.
 class GOFER_API cond {
  public:
   constexpr cond() noexcept = default;
@@ -35,7 +35,7 @@ class GOFER_API cond {
   void wait(Lock& lock, Predicate is_true) {
     while (!is_true()) wait(lock);
   }
-  /// False: the time was over without a signal.
+  /// Returns false if the time was over without a signal.
   template <class Lock, class Rep, class Period>
   bool wait_for(Lock& lock, std::chrono::duration<Rep, Period> d) {
     return wait_with(lock, detail::deadline_after(d));
@@ -44,7 +44,7 @@ class GOFER_API cond {
   bool wait_until(Lock& lock, std::chrono::time_point<Clock, Duration> t) {
     return wait_with(lock, detail::deadline_at(t));
   }
-  /// What the predicate says at the end.
+  /// Returns the predicate's last result.
   template <class Lock, class Rep, class Period, std::predicate Predicate>
   [[nodiscard]] bool wait_for(Lock& lock, std::chrono::duration<Rep, Period> d, Predicate is_true) {
     return wait_for_true(lock, detail::deadline_after(d), is_true);
@@ -54,13 +54,14 @@ class GOFER_API cond {
                                 Predicate is_true) {
     return wait_for_true(lock, detail::deadline_at(t), is_true);
   }
-  /// False: the context was done first; if it was done before, the lock is not released.
+  /// Returns false if the context was done first. If it was done before the call, the lock is not
+  /// released.
   template <class Lock>
   [[nodiscard]] bool wait(const context& ctx, Lock& lock) {
     unlocked u(lock);
     return wait_unlocked(u, ctx);
   }
-  /// What the predicate says at the end, as with std's stop tokens: that may be true although the
+  /// Returns the predicate's last result, as std does with stop tokens: it may be true although the
   /// context is done.
   template <class Lock, std::predicate Predicate>
   [[nodiscard]] bool wait(const context& ctx, Lock& lock, Predicate is_true) {
@@ -70,7 +71,7 @@ class GOFER_API cond {
     return true;
   }
 
-  /// Wakes the waiter that has waited longest, if there is one.
+  /// Wakes the waiter that has waited longest, if any.
   void signal();
   /// Wakes all waiters.
   void broadcast();
@@ -79,7 +80,7 @@ class GOFER_API cond {
   void notify_all() { broadcast(); }
 
  private:
-  // The lock as the library sees it; locked again at the end, whatever happens.
+  // The lock as the library sees it. It is locked again at the end, however the wait ends.
   struct GOFER_API unlocked {
     template <class Lock>
     explicit unlocked(Lock& l)

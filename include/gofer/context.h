@@ -6,10 +6,10 @@
 //
 // A context is an immutable handle. Cancelling it cancels every context that was derived from it,
 // and ends every call that waits with it. A call with a context that is done refuses at once, even
-// if it would not have to wait. (cond's wait for a predicate asks the predicate first.)
+// if it would not have to wait. (The wait of cond for a predicate checks the predicate first.)
 //
 // A deadline or a cancel reaches every done() channel, every function of after_func and every stop
-// token of the context, also when all handles of the context are gone.
+// token of the context, even if all handles of the context are gone.
 #pragma once
 
 #include <gofer/chan.h>
@@ -36,7 +36,7 @@ namespace detail {
 struct context_state;
 }
 
-/// What a value is found by: an object at namespace scope, whose address is the key.
+/// The key of a value: an object at namespace scope, whose address is the key.
 ///   inline constexpr gofer::context_key<std::string> user;
 template <class T>
 class context_key {
@@ -47,23 +47,23 @@ class context_key {
 
 class GOFER_API context {
  public:
-  /// The empty context: never done.
+  /// The empty context, which is never done.
   context() = default;
 
-  /// Closed when the context is done; the nil channel if that never happens.
+  /// Closed when the context is done. The nil channel if the context can never be done.
   recv_chan<std::monostate> done() const;
-  /// Empty while it is not done; then context_errc::canceled, which equals
+  /// Empty while the context is not done. Then context_errc::canceled, which equals
   /// std::errc::operation_canceled, or deadline_exceeded, which equals std::errc::timed_out.
   std::error_code err() const;
-  /// Why it was cancelled: what was given to the cancel function, else err() as a
-  /// std::system_error; nullptr while it is not done.
+  /// Why the context is done: the reason given to the cancel function, or else err() as a
+  /// std::system_error. nullptr while it is not done.
   std::exception_ptr cause() const;
-  /// Throws cause() if it is done.
+  /// Throws cause() if the context is done.
   void throw_if_done() const {
     if (std::exception_ptr why = cause()) std::rethrow_exception(std::move(why));
   }
   std::optional<std::chrono::steady_clock::time_point> deadline() const;
-  /// The value for a key, from here or the nearest context above; nullptr: there is none.
+  /// The value for a key, from this context or the nearest one above; nullptr if there is none.
   template <class T>
   const T* value(const context_key<T>& key) const {
     return std::any_cast<T>(find(&key));
@@ -78,13 +78,14 @@ class GOFER_API context {
   std::shared_ptr<detail::context_state> state_;
 };
 
-/// Cancels the context it came with; may be called any number of times, in any goroutine or thread.
-/// The first call counts. When a call returns, the context and all below are done.
+/// Cancels the context that it was returned with. It may be called any number of times, in any
+/// goroutine or thread; the first call counts. When a call returns, the context and all contexts
+/// derived from it are done.
 class GOFER_API cancel_func {
  public:
   cancel_func() = default;
   void operator()() const { (*this)(nullptr); }
-  /// With a reason, for context::cause().
+  /// Cancels with a reason, for context::cause().
   void operator()(std::exception_ptr cause) const;
 
  private:
@@ -101,7 +102,7 @@ struct [[nodiscard]] cancellable {
   cancel_func cancel;
 };
 
-/// Cancels at the end of a scope, however that is left.
+/// Cancels at the end of a scope, whether or not by an exception.
 ///   auto [ctx, cancel] = gofer::with_cancel(parent);
 ///   gofer::cancel_guard at_end(cancel);
 class [[nodiscard]] cancel_guard {
@@ -110,7 +111,7 @@ class [[nodiscard]] cancel_guard {
   cancel_guard(const cancel_guard&) = delete;
   cancel_guard& operator=(const cancel_guard&) = delete;
   ~cancel_guard() { cancel_(); }
-  /// Does not cancel any more.
+  /// The guard will not cancel any more.
   void release() noexcept { cancel_ = cancel_func(); }
 
  private:
@@ -122,12 +123,12 @@ GOFER_API cancellable with_cancel(const context& parent);
 namespace detail {
 GOFER_API cancellable with_deadline_ns(const context& parent, std::int64_t deadline_ns);
 [[nodiscard]] GOFER_API context with_any(const context& parent, const void* key, std::any value);
-/// done().closed() without a handle, whose count all callers would share.
+/// Equals done().closed(), but needs no handle, whose count all callers would share.
 GOFER_API bool is_done(const context& ctx) noexcept;
 GOFER_API std::function<bool()> after_done(const context& ctx, std::function<void()> f);
 }  // namespace detail
 
-/// Done at that time at the latest; a parent's earlier deadline stays.
+/// The context is done at that time at the latest. A parent's earlier deadline still counts.
 template <class Clock, class Duration>
 cancellable with_deadline(const context& parent, std::chrono::time_point<Clock, Duration> t) {
   return detail::with_deadline_ns(parent, detail::deadline_at(t));
@@ -143,14 +144,14 @@ template <class T>
   return detail::with_any(parent, &key, std::any(std::move(value)));
 }
 
-/// The parent's values without its end.
+/// Has the parent's values, but is not done with the parent.
 [[nodiscard]] GOFER_API context without_cancel(const context& parent);
 
-/// Cancelled with the parent, and when the token is stopped.
+/// Cancelled when the parent is done or the token is stopped.
 [[nodiscard]] GOFER_API context with_stop_token(const context& parent, std::stop_token token);
 
-/// Calls f in a goroutine of its own once ctx is done. The result takes that back: true if f will
-/// not be called.
+/// Calls f in a goroutine of its own once ctx is done. The returned function revokes this; it
+/// returns true if f will not be called.
 template <class F>
   requires(std::is_invocable_v<std::decay_t<F>&>)
 std::function<bool()> after_func(const context& ctx, F&& f) {

@@ -1,5 +1,5 @@
-// context_errc: why a context is done. Distinguishes a context's deadline from a descriptor's
-// (io_errc::deadline_exceeded) and from a time-out of the kernel's; all three equal
+// context_errc: why a context is done. It distinguishes a context's deadline from a descriptor's
+// (io_errc::deadline_exceeded) and from a time-out of the kernel; all three equal
 // std::errc::timed_out.
 #pragma once
 

@@ -1,4 +1,4 @@
-// A look at the scheduler from outside.
+// Statistics of the scheduler.
 #pragma once
 
 #include <gofer/detail/config.h>
@@ -8,11 +8,11 @@
 
 namespace gofer {
 
-/// What one processor has done since the start. Read while it works: each figure is right, but
-/// they are not of one instant.
+/// What one processor has done since the start. The figures are read while it works: each is right,
+/// but they are not of one instant.
 struct processor_stats {
   std::uint64_t started;   ///< goroutines it ran for the first time
-  std::uint64_t switches;  ///< times that a goroutine went on here
+  std::uint64_t switches;  ///< times that a goroutine was resumed here
   std::uint64_t steals;    ///< times it found work at another processor
   std::uint64_t stolen;    ///< goroutines it brought from there
   std::uint32_t queued;    ///< goroutines in its local queue now

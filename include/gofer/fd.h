@@ -5,15 +5,15 @@
 //   while (std::size_t n = in.read(bytes)) use(bytes, n);
 //
 // Every call that has to wait parks the goroutine; in a foreign thread it blocks the thread. Each
-// comes in four forms: it throws std::system_error, or sets an error_code, as in std::filesystem;
-// and it may take a context first, whose end ends the call. A deadline, of the descriptor and not
-// of a call, ends every call that waits there then or later.
+// call has four forms: it throws std::system_error or sets an error_code, as in std::filesystem,
+// and each of these may take a context first, which ends the call when it is done. A deadline
+// belongs to the descriptor, not to one call: it ends every call that waits there then or later.
 //
-// Calls on one descriptor may come from anywhere at the same time. Those that read take turns, and
-// so do those that write; write_all is not interrupted by the bytes of another.
+// Goroutines and threads may call one descriptor at the same time. Calls that read take turns, and
+// so do calls that write; the bytes of one write_all are never mixed with those of another write.
 //
-// SIGPIPE is not raised by any of them: they fail with std::errc::broken_pipe. Files on disk are
-// always ready as far as the kernel is concerned: their calls go through gofer::blocking().
+// None of them raises SIGPIPE: they fail with std::errc::broken_pipe. The kernel always reports
+// files on disk as ready, so calls on them go through gofer::blocking().
 #pragma once
 
 #include <gofer/buffer.h>
@@ -35,14 +35,14 @@ namespace internal {
 struct FdState;
 }
 
-/// A copyable handle, as a channel is: the descriptor is closed with the last of its handles, or by
-/// close() before that.
+/// A copyable handle, like a channel. The descriptor is closed with the last of its handles, or
+/// earlier by close().
 class GOFER_API fd {
  public:
-  /// No descriptor: every call fails with io_errc::closed.
+  /// Has no descriptor: every call fails with io_errc::closed.
   fd() noexcept = default;
-  /// Owns `native` from now on, also if it throws. Sets O_NONBLOCK, which duplicates share. For a
-  /// descriptor that a library keeps and closes itself, give it dup(native).
+  /// Owns `native` from now on, even if it throws. Sets O_NONBLOCK, which duplicates share. If a
+  /// library keeps the descriptor and closes it itself, pass dup(native).
   explicit fd(int native);
   fd(int native, std::error_code& ec) noexcept;
   fd(const fd& other) noexcept;
@@ -53,39 +53,40 @@ class GOFER_API fd {
   }
   ~fd();
 
-  /// Whether it has a descriptor that is not closed.
+  /// True if it has a descriptor that is not closed.
   explicit operator bool() const noexcept { return native_handle() >= 0; }
-  /// For calls that this class does not have; -1 if there is none. The fd still owns the
-  /// descriptor.
+  /// The descriptor, for calls that this class does not have; -1 if there is none. The fd still
+  /// owns it.
   int native_handle() const noexcept;
 
-  /// Waits for bytes and takes what is there, at most to.size(). 0: the end of the input.
+  /// Waits for bytes and takes those that are there, at most to.size(). Returns 0 at the end of the
+  /// input.
   [[nodiscard]] std::size_t read(buffer to) const;
   [[nodiscard]] std::size_t read(buffer to, std::error_code& ec) const noexcept;
   [[nodiscard]] std::size_t read(const context& ctx, buffer to) const;
   [[nodiscard]] std::size_t read(const context& ctx, buffer to, std::error_code& ec) const noexcept;
 
-  /// Fills `to`; io_errc::unexpected_end if the input ends before. The count is what was read, also
-  /// if the call failed.
+  /// Fills `to`. Fails with io_errc::unexpected_end if the input ends before. Returns the number of
+  /// bytes read, also if the call failed.
   std::size_t read_full(buffer to) const;
   std::size_t read_full(buffer to, std::error_code& ec) const noexcept;
   std::size_t read_full(const context& ctx, buffer to) const;
   std::size_t read_full(const context& ctx, buffer to, std::error_code& ec) const noexcept;
 
-  /// Waits for room and writes what fits.
+  /// Waits for room and writes as much as fits.
   [[nodiscard]] std::size_t write(const_buffer from) const;
   [[nodiscard]] std::size_t write(const_buffer from, std::error_code& ec) const noexcept;
   [[nodiscard]] std::size_t write(const context& ctx, const_buffer from) const;
   [[nodiscard]] std::size_t write(const context& ctx, const_buffer from,
                                   std::error_code& ec) const noexcept;
 
-  /// Writes everything. The count is what was written, also if the call failed.
+  /// Writes everything. Returns the number of bytes written, also if the call failed.
   std::size_t write_all(const_buffer from) const;
   std::size_t write_all(const_buffer from, std::error_code& ec) const noexcept;
   std::size_t write_all(const context& ctx, const_buffer from) const;
   std::size_t write_all(const context& ctx, const_buffer from, std::error_code& ec) const noexcept;
 
-  /// The same with a temporary std::string or the like, which lives until the call returns.
+  /// The same for a temporary such as a std::string, which lives until the call returns.
   template <detail::owns_bytes R, class... ErrorCode>
   [[nodiscard]] std::size_t write(R&& from, ErrorCode&... ec) const {
     return write(const_buffer(std::ranges::data(from), std::ranges::size(from)), ec...);
@@ -116,8 +117,8 @@ class GOFER_API fd {
   [[nodiscard]] std::size_t writev(const context& ctx, std::span<const const_buffer> from,
                                    std::error_code& ec) const noexcept;
 
-  /// Waits until a read, or a write, would not have to wait: before the calls of other libraries on
-  /// the descriptor, which must not block.
+  /// Waits until a read, or a write, would not have to wait. Use it before another library's call
+  /// on the descriptor if that call must not block.
   void wait_readable() const;
   void wait_readable(std::error_code& ec) const noexcept;
   void wait_readable(const context& ctx) const;
@@ -127,9 +128,9 @@ class GOFER_API fd {
   void wait_writable(const context& ctx) const;
   void wait_writable(const context& ctx, std::error_code& ec) const noexcept;
 
-  /// From then on calls fail with io_errc::deadline_exceeded, and those that wait do so, too; a
-  /// time in the past: at once. A point in time, or how long from now on; time_point::max(): no
-  /// deadline any more. Files on disk have none
+  /// Once the deadline has passed, all calls fail with io_errc::deadline_exceeded, including those
+  /// that wait at that time. The deadline is a point in time or a duration from now. One in the
+  /// past takes effect at once; time_point::max() removes it. Files on disk cannot have one
   /// (std::errc::operation_not_supported).
   template <class Time>
   void set_deadline(Time t) const {
@@ -144,15 +145,15 @@ class GOFER_API fd {
     set_deadlines(false, true, to_deadline(t));
   }
 
-  /// Ends all calls on it, which fail with io_errc::closed, waits until they have, and closes the
-  /// descriptor. Does nothing if it is closed already. Never fails: what close(2) says is too late
-  /// to act on.
+  /// Ends all calls on the descriptor, which fail with io_errc::closed, waits until they have
+  /// returned, and closes it. Does nothing if it is closed already. Never fails, because a caller
+  /// could not act on an error of close(2) any more.
   void close() const noexcept;
 
   friend bool operator==(const fd&, const fd&) = default;
 
  protected:
-  /// The descriptor's state of `handle`, for the rest of the library.
+  /// The state of the descriptor of `handle`, for the rest of the library.
   explicit fd(internal::FdState* handle) noexcept : state_(handle) {}
   internal::FdState* state() const noexcept { return state_; }
 

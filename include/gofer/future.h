@@ -1,10 +1,10 @@
-// async: a goroutine with a result. promise: a result that any goroutine or thread gives.
+// async: a goroutine with a result. promise: a result that any goroutine or thread provides.
 //
 //   gofer::future<int> sum = gofer::async(add_up, std::move(numbers));
 //   use(sum.get());                             // the result, or what the function threw
 //
-// An exception is not lost silently: if it was never thrown by get(), one line on stderr says so
-// when the future and its goroutine are gone.
+// No exception is lost silently: if get() never threw it, one line on stderr reports it when the
+// future and its goroutine are gone.
 #pragma once
 
 #include <gofer/chan.h>
@@ -52,8 +52,9 @@ struct future_state {
   }
 };
 
-// Whether a promise<T> may be given these: nothing for void, the object itself for a reference, and
-// otherwise what converts implicitly to T. A temporary would be gone before get() returns it.
+// Whether set_value of a promise<T> takes these arguments: nothing for void, the object itself for
+// a reference, and otherwise anything that converts implicitly to T. A temporary would be destroyed
+// before get() returns it.
 template <class T, class... V>
 inline constexpr bool promise_takes = false;
 template <>
@@ -66,26 +67,26 @@ inline constexpr bool promise_takes<T&, V> =
 
 }  // namespace detail
 
-/// The result of a goroutine or a promise, to be taken once. May be waited for in any goroutine or
-/// thread. A future that is dropped does not wait: the goroutine goes on and its result is lost.
+/// The result of a goroutine or a promise, to be taken once. Any goroutine or thread may wait for
+/// it. Dropping a future does not wait: the goroutine continues and its result is lost.
 template <class T>
 class [[nodiscard]] future {
  public:
-  /// Not valid: the other calls throw std::future_error.
+  /// A future that is not valid: all other calls throw std::future_error.
   future() = default;
 
   bool valid() const noexcept { return state_ != nullptr; }
-  /// There is a result: get() does not wait.
+  /// True if there is a result, so that get() does not wait.
   [[nodiscard]] bool ready() const { return checked().ready.closed(); }
   void wait() const { checked().ready.recv(); }
-  /// False: the context was done first.
+  /// Returns false if the context was done first.
   [[nodiscard]] bool wait(const context& ctx) const {
     const auto end = ctx.done();
     if (end.closed()) return false;
     select(on_recv(checked().ready), on_recv(end));
     return ready();
   }
-  /// False: the time was over.
+  /// Returns false if the time was over first.
   template <class Rep, class Period>
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> d) const {
     static_cast<void>(checked().ready.recv_for(d));
@@ -96,10 +97,10 @@ class [[nodiscard]] future {
     static_cast<void>(checked().ready.recv_until(t));
     return ready();
   }
-  /// Closed once there is a result: for select.
+  /// Closed once there is a result; for select.
   [[nodiscard]] recv_chan<std::monostate> done() const { return checked().ready; }
-  /// Waits, and gives the result or throws what the function threw. Afterwards the future is not
-  /// valid any more. Throws std::future_error if it is not.
+  /// Waits, then returns the result or throws what the function threw. Afterwards the future is not
+  /// valid. Throws std::future_error if it was not valid before.
   T get() {
     wait();
     const auto state = std::move(state_);
@@ -111,7 +112,7 @@ class [[nodiscard]] future {
       return std::move(*state->value);
     }
   }
-  /// Throws the context's cause() if it is done first; the future is still valid then.
+  /// Throws the context's cause() if the context is done first; the future then stays valid.
   T get(const context& ctx) {
     if (!wait(ctx)) ctx.throw_if_done();
     return get();
@@ -129,8 +130,8 @@ class [[nodiscard]] future {
   std::shared_ptr<state> state_;
 };
 
-/// Where the result of a future comes from, as std::promise. Dropped without a result it gives the
-/// future std::future_errc::broken_promise.
+/// The source of a future's result, as std::promise. If it is destroyed without a result, the
+/// future gets std::future_errc::broken_promise.
 template <class T>
 class promise {
  public:
@@ -147,14 +148,14 @@ class promise {
     state_->ready.close();
   }
 
-  /// Once; then std::future_error.
+  /// May be called once. Further calls throw std::future_error.
   future<T> get_future() {
     if (checked().retrieved.exchange(true)) fail(std::future_errc::future_already_retrieved);
     return future<T>(state_);
   }
-  /// The result: nothing for void, an lvalue for a reference, else a value that converts implicitly
-  /// to T. Throws std::future_error if there is one already, and what T's constructor throws; there
-  /// is no result then.
+  /// Sets the result: nothing for void, an lvalue for a reference, else a value that converts
+  /// implicitly to T. Throws std::future_error if there already is a result, and whatever T's
+  /// constructor throws; in that case there is no result.
   template <class... V>
     requires detail::promise_takes<T, V&&...>
   void set_value(V&&... value) {
@@ -175,7 +176,7 @@ class promise {
   void set_value(typename detail::future_state<T>::stored&& value) requires std::is_object_v<T> {
     set_value<T>(std::move(value));
   }
-  /// What get() throws.
+  /// Sets the exception that get() throws.
   void set_exception(std::exception_ptr error) {
     claim();
     state_->error = std::move(error);
@@ -223,7 +224,7 @@ auto async_with(const go_options* options, F&& f, Args&&... args) {
 
 }  // namespace detail
 
-/// Calls f(args...), copied or moved, in a goroutine. Throws std::bad_alloc.
+/// Calls f(args...) in a goroutine, with copied or moved arguments. Throws std::bad_alloc.
 template <class F, class... Args>
   requires std::is_invocable_v<std::decay_t<F>, std::decay_t<Args>...>
 [[nodiscard]] auto async(F&& f, Args&&... args) {

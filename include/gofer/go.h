@@ -1,23 +1,23 @@
-// Goroutines: start them, run a program of them, and steer the scheduler.
+// Goroutines: starting them, running a program of them, and configuring the scheduler.
 //
 //   gofer::go([] { work(); });                 // from any thread; the runtime starts by itself
 //   gofer::go(handle, std::move(socket), 42);  // callable and arguments, as std::thread takes them
 //   int main() { return gofer::run([] { ...; return 0; }); }
 //
 // Rules that every user should know:
-//  - A goroutine may go on in another thread after a call that blocks, and after yield(). `go`
+//  - A goroutine may continue in another thread after a call that blocks, and after yield(). `go`
 //    never moves the caller. Do not keep the address of a thread_local, or of errno, nor hold a
 //    std::mutex, across a blocking call (docs/PARKING.md).
-//  - A signal handler must not call Gofer, not even what does not wait.
+//  - A signal handler must not call Gofer, not even a function that never waits.
 //  - An exception that leaves a goroutine's function ends the process with a report.
-//  - When main returns or exit() is called, goroutines go on like detached threads until the
+//  - When main returns or exit() is called, goroutines continue like detached threads until the
 //    process is gone. So the destructor of a static object may wait for goroutines, and must wait
 //    for those that use the object. A goroutine that calls exit() runs the exit handlers as a
 //    foreign thread (one that is not the runtime's), not as a goroutine. If a handler waits for
-//    what no goroutine can do any more, one message says so, and the exit goes on without that
-//    handler, with its status.
-//  - In the child of a fork() the runtime must not be used (exec and _exit are fine, and to close
-//    an fd, which stays open in the parent): the first use there ends the child with a message.
+//    something that no goroutine can do any more, the runtime prints one message and continues the
+//    exit without that handler, with the same status.
+//  - In the child of a fork() the runtime must not be used: the first use ends the child with a
+//    message. The child may call exec and _exit, and may close an fd, which stays open in the parent.
 #pragma once
 
 #include <gofer/detail/config.h>
@@ -36,9 +36,9 @@ namespace gofer {
 
 /// Starts a goroutine that calls f(args...). The callable and the arguments are copied or moved
 /// into the goroutine, as std::thread does (use std::ref for references); a result is dropped.
-/// Never blocks and never switches. Throws std::bad_alloc when there is no memory or no address
-/// space for one more goroutine, std::system_error when the very first thread cannot be started;
-/// nothing is lost then.
+/// Never blocks and never switches. Throws std::bad_alloc if there is no memory or no address space
+/// for one more goroutine, and std::system_error if the very first thread cannot be started. In
+/// both cases nothing has been moved from.
 template <class F, class... Args>
   requires(std::is_invocable_v<std::decay_t<F>, std::decay_t<Args>...> &&
            !std::is_same_v<std::decay_t<F>, go_options>)
@@ -57,7 +57,7 @@ namespace detail {
 
 GOFER_API void run_main(void (*entry)(void*), void* arg);
 
-/// What run() calls, and where the result waits.
+/// The function that run() calls, and the place of its result.
 template <class F, class Result>
 struct main_call {
   using kept = std::conditional_t<std::is_reference_v<Result>, std::remove_reference_t<Result>*,
@@ -84,8 +84,8 @@ struct main_call<F, void> {
 }  // namespace detail
 
 /// Runs f as the main goroutine and returns its result once f returns; other goroutines may still
-/// be there then. The calling thread waits. While it does, a state in which no goroutine can ever
-/// run again is reported as Go does ("all goroutines are asleep - deadlock!", exit code 2).
+/// exist then. The calling thread waits. If meanwhile no goroutine can ever run again, the runtime
+/// reports this as Go does ("all goroutines are asleep - deadlock!", exit code 2).
 template <class F>
   requires(std::is_invocable_v<F&>)
 std::invoke_result_t<F&> run(F&& f) {
@@ -95,42 +95,43 @@ std::invoke_result_t<F&> run(F&& f) {
   if constexpr (!std::is_void_v<result>) return static_cast<result&&>(*call.result);
 }
 
-/// Lets other goroutines run first. In a foreign thread: sched_yield.
+/// Lets other goroutines run first. In a foreign thread it calls sched_yield.
 GOFER_API void yield();
 
-/// For long loops: lets others run if the calling goroutine's time slice is over, else costs about
-/// a nanosecond. A goroutine that computes without calling it, or anything else of the runtime, is
-/// paused together with its thread; one that calls it every millisecond or more often gives way as
-/// if it had called yield(), and costs no thread. In a foreign thread it does nothing.
+/// For long loops. Lets other goroutines run if the caller's time slice is over, and otherwise
+/// costs about a nanosecond. A goroutine that computes without calling checkpoint(), or any other
+/// function of the runtime, is paused together with its thread. One that calls it at least every
+/// millisecond gives way as if it had called yield(), and costs no thread. In a foreign thread it
+/// does nothing.
 GOFER_API void checkpoint();
 
-/// Ends the calling goroutine, destroying the objects on its stack on the way (a forced unwind:
-/// `catch (...)` must rethrow it, and it must not meet a noexcept function). When the main
-/// goroutine calls it, the others go on and run() does not return.
-/// Outside of a goroutine: a fatal error.
+/// Ends the calling goroutine and destroys the objects on its stack. This is a forced unwind: a
+/// `catch (...)` must rethrow it, and it must not meet a noexcept function. If the main goroutine
+/// calls it, the others continue and run() does not return. Outside of a goroutine it is a fatal
+/// error.
 [[noreturn]] GOFER_API void goexit();
 
-/// Sets how many goroutines may execute at once and returns the old setting; n <= 0 only asks.
-/// At the start: the environment variable GOMAXPROCS, else the number of CPUs that the process
-/// may really use (affinity and cgroup quota).
+/// Sets how many goroutines may execute at once and returns the old setting; n <= 0 only returns
+/// it. The initial value is the environment variable GOMAXPROCS, or else the number of CPUs that
+/// the process may really use (affinity and cgroup quota).
 GOFER_API int gomaxprocs(int n);
 
 /// Sets how many threads the runtime may have at most and returns the old setting; n <= 0 only
-/// asks. The default is 10000. To need more is a fatal error, as in Go, if the program has asked
-/// for them: calls in blocking() and goroutines with lock_os_thread. What the runtime adds by
-/// itself, for goroutines that compute or block their threads unannounced, ends at the limit, with
-/// one message.
+/// returns it. The default is 10000. As in Go, it is a fatal error if the program itself asks for
+/// more, by calls in blocking() or by goroutines with lock_os_thread. Threads that the runtime adds
+/// of its own accord, for goroutines that compute or block their threads unannounced, stop at the
+/// limit, with one message.
 GOFER_API int set_max_threads(int n);
 
-/// Goroutines that exist now.
+/// The number of goroutines that exist now.
 GOFER_API std::size_t num_goroutine();
 
-/// CPUs that this process may use.
+/// The number of CPUs that this process may use.
 GOFER_API int num_cpu();
 
-/// Binds the calling goroutine to its present thread: until as many calls of unlock_os_thread, the
-/// goroutine runs in that thread only, and no other goroutine does. If it ends while it is bound,
-/// the thread ends with it. In a foreign thread: no effect.
+/// Binds the calling goroutine to its present thread: until unlock_os_thread has been called as
+/// many times, the goroutine runs only in that thread, and no other goroutine runs there. If the
+/// goroutine ends while it is bound, the thread ends with it. In a foreign thread it has no effect.
 GOFER_API void lock_os_thread();
 GOFER_API void unlock_os_thread();
 

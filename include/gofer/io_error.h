@@ -1,6 +1,6 @@
-// io_errc: what can go wrong with input and output that no system call says. What one says is a
-// std::system_category() value, such as ETIMEDOUT of a connection whose other side is silent; a
-// context that is done gives its err().
+// io_errc: the errors of input and output that no system call reports. Errors of system calls are
+// std::system_category() values, such as ETIMEDOUT for a connection whose other side is silent. A
+// context that is done ends the call with its err().
 #pragma once
 
 #include <gofer/detail/config.h>

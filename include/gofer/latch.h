@@ -15,7 +15,7 @@
 
 namespace gofer {
 
-/// A count that only goes down, once, as std::latch.
+/// A count that only goes down, for one use, as std::latch.
 class latch {
  public:
   static constexpr int max() noexcept { return std::numeric_limits<int>::max(); }
@@ -24,10 +24,10 @@ class latch {
   latch& operator=(const latch&) = delete;
 
   void count_down(int n = 1) { group_.add(-n); }
-  /// Whether the count is zero.
+  /// True if the count is zero.
   [[nodiscard]] bool try_wait() const { return group_.wait_for(std::chrono::seconds(0)); }
   void wait() const { group_.wait(); }
-  /// False: the time was over, or the context was done, before.
+  /// Returns false if the time was over, or the context was done, first.
   template <class Rep, class Period>
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> d) const {
     return group_.wait_for(d);
@@ -41,7 +41,7 @@ class latch {
     count_down(n);
     wait();
   }
-  /// Counts down in any case. False: the context was done first.
+  /// Counts down in any case. Returns false if the context was done first.
   [[nodiscard]] bool arrive_and_wait(const context& ctx, int n = 1) {
     count_down(n);
     return wait(ctx);
@@ -51,10 +51,10 @@ class latch {
   mutable wait_group group_;
 };
 
-/// A meeting point for a fixed number of participants, again and again. The last to arrive calls
-/// `completion`, then all go on. The completion runs under the barrier's lock, so it must not call
-/// the barrier. If it throws, the phase ends all the same: the last to arrive gets the exception,
-/// and the others go on. More arrivals in a phase than there are participants throw
+/// A meeting point for a fixed number of participants, used again and again. The last participant
+/// to arrive calls `completion`, then all continue. The completion runs under the barrier's lock,
+/// so it must not call the barrier. If it throws, the phase still ends: the last participant gets
+/// the exception, and the others continue. An arrival beyond the number of participants throws
 /// std::logic_error.
 class barrier {
  public:
@@ -74,7 +74,8 @@ class barrier {
     std::unique_lock lock(mutex_);
     wait_locked(lock, arrive_locked(1));
   }
-  /// False: the context was done first. The arrival is taken back then, and the others wait on.
+  /// Returns false if the context was done first. The arrival is then revoked, and the others keep
+  /// waiting.
   [[nodiscard]] bool arrive_and_wait(const context& ctx) {
     if (!mutex_.lock(ctx)) return false;
     std::unique_lock lock(mutex_, std::adopt_lock);
@@ -83,7 +84,7 @@ class barrier {
     ++waiting_for_;
     return false;
   }
-  /// Arrives, n times, and does not wait.
+  /// Arrives n times, without waiting.
   arrival_token arrive(std::size_t n = 1) {
     std::lock_guard lock(mutex_);
     return arrive_locked(n);
@@ -93,13 +94,13 @@ class barrier {
     std::unique_lock lock(mutex_);
     wait_locked(lock, token);
   }
-  /// False: the context was done first; the arrival stands.
+  /// Returns false if the context was done first; the arrival still counts.
   [[nodiscard]] bool wait(const context& ctx, arrival_token token) {
     if (!mutex_.lock(ctx)) return false;
     std::unique_lock lock(mutex_, std::adopt_lock);
     return all_here_.wait(ctx, lock, [&] { return phase_ != token.phase_; });
   }
-  /// Arrives, and takes no part in the phases after this one.
+  /// Arrives, and leaves the barrier after this phase.
   void arrive_and_drop() {
     std::lock_guard lock(mutex_);
     check_room(1);
@@ -122,7 +123,7 @@ class barrier {
     all_here_.wait(lock, [&] { return phase_ != token.phase_; });
   }
   void next_phase() {
-    // However the completion ends: by an exception, or by goexit().
+    // The guard runs even if the completion ends by an exception or by goexit().
     struct guard {
       barrier& b;
       ~guard() {

@@ -13,13 +13,13 @@ namespace gofer {
 
 class context;
 
-/// A lock that parks the goroutine, never its thread. It belongs to no goroutine or thread: another
-/// one may unlock it, as in Go. A waiter that has waited for more than 1 ms gets the mutex next
-/// (Go's starvation mode). Before that, the first goroutine that asks for a free mutex gets it,
-/// which is faster.
+/// A lock that parks the goroutine, never its thread. It has no owner: another goroutine or thread
+/// may unlock it, as in Go. A waiter that has waited for more than 1 ms gets the mutex next (Go's
+/// starvation mode). Before that, the first goroutine that asks for a free mutex gets it, which is
+/// faster.
 ///
-/// Lockable and TimedLockable. May be destroyed once nobody holds it or waits for it, even while
-/// the last unlock() is still returning.
+/// Lockable and TimedLockable. It may be destroyed once no goroutine or thread holds it or waits
+/// for it, even while the last unlock() is still returning.
 class GOFER_API mutex {
  public:
   constexpr mutex() noexcept = default;
@@ -47,10 +47,10 @@ class GOFER_API mutex {
   [[nodiscard]] bool try_lock_until(std::chrono::time_point<Clock, Duration> t) {
     return try_lock() || lock_until(detail::deadline_at(t));
   }
-  /// False: the context was done first.
+  /// Returns false if the context was done first.
   [[nodiscard]] bool lock(const context& ctx);
 
-  /// Of a mutex that is not locked: a fatal error ("sync: unlock of unlocked mutex").
+  /// Unlocking a mutex that is not locked is a fatal error ("sync: unlock of unlocked mutex").
   void unlock() {
     std::uint32_t now = locked;
     do {

@@ -6,15 +6,14 @@
 //
 //   gofer::net::serve(gofer::net::listen("127.0.0.1:8080"), [](gofer::net::conn c) { … });
 //
-// <gofer/server.h> has serve(). A goroutine that is started for a connection without it has to
-// catch what reads and writes throw: a client that resets its connection would end the process.
+// <gofer/server.h> has serve(). Without it, a goroutine that handles a connection has to catch what
+// reads and writes throw: otherwise a client that resets its connection would end the process.
 //
-// Addresses are "host:port", "[ipv6]:port" and "unix:/path" or "unix:@abstract-name". A host may be
-// a name, which is looked up without holding up other goroutines. To listen at: ":port" and
-// "[::]:port" are all addresses of this machine, of IPv4 and, where it exists, of IPv6;
-// "0.0.0.0:port" is those of IPv4 alone (Go's takes IPv6, too); port 0, or none after the colon, is
-// one that is free, and "unix:" an abstract name that is free. To dial, all of those hosts are this
-// machine.
+// Addresses are "host:port", "[ipv6]:port", "unix:/path" and "unix:@abstract-name". A host may be a
+// name; other goroutines run while it is looked up. A listener takes ":port" and "[::]:port" as all
+// addresses of this machine, those of IPv4 and, where it exists, of IPv6, and "0.0.0.0:port" as
+// those of IPv4 alone (Go includes IPv6). Port 0, or no port after the colon, is a free port, and
+// "unix:" is a free abstract name. For dial, all of those hosts are this machine.
 //
 // Errors are those of fd and of <gofer/net_error.h>.
 #pragma once
@@ -37,7 +36,7 @@ namespace gofer::net {
 /// The address of one end of a connection.
 class GOFER_API address {
  public:
-  /// Of no socket.
+  /// The address of no socket.
   address() noexcept = default;
   address(const sockaddr* data, socklen_t size) noexcept;
 
@@ -45,7 +44,7 @@ class GOFER_API address {
   std::string to_string() const;
   /// The part before the port, or the path.
   std::string host() const;
-  /// 0 if the family has none.
+  /// 0 if the address family has no ports.
   std::uint16_t port() const noexcept;
   int family() const noexcept { return storage_.ss_family; }
 
@@ -59,10 +58,10 @@ class GOFER_API address {
   socklen_t size_ = 0;
 };
 
-/// How a TCP connection notices that the other side has vanished: after `idle` without data it
-/// sends a probe every `interval`, and fails with ETIMEDOUT after `probes` of them without an
-/// answer. The defaults are Go's. Calls with numbers that the kernel does not take (less than 1, or
-/// more than 32767 seconds or 127 probes) fail with std::errc::invalid_argument.
+/// How a TCP connection notices that the other side has vanished. After `idle` without data it
+/// sends a probe every `interval`, and it fails with ETIMEDOUT after `probes` of them without an
+/// answer. The defaults are Go's. Calls with numbers that the kernel does not accept (less than 1,
+/// or more than 32767 seconds or 127 probes) fail with std::errc::invalid_argument.
 struct keep_alive {
   bool enabled = true;
   std::chrono::seconds idle = std::chrono::seconds(15);
@@ -70,12 +69,12 @@ struct keep_alive {
   int probes = 9;
 };
 
-/// A connection: a descriptor with two addresses. TCP connections have TCP_NODELAY set, and
-/// keep_alive as the options of dial() or of their listener say.
+/// A connection: a descriptor with two addresses. TCP connections have TCP_NODELAY set, and the
+/// keep_alive of the options of dial() or of their listener.
 class GOFER_API conn : public fd {
  public:
   conn() noexcept = default;
-  /// Owns `native`, a socket that is connected.
+  /// Owns `native`, a connected socket.
   explicit conn(int native) : fd(native) {}
   conn(int native, std::error_code& ec) noexcept : fd(native, ec) {}
 
@@ -84,17 +83,17 @@ class GOFER_API conn : public fd {
   address remote_address() const;
   address remote_address(std::error_code& ec) const noexcept;
 
-  /// Nothing more will be sent: the other side reads to the end of the input.
+  /// Ends sending: the other side reads to the end of the input.
   void shutdown_write() const;
   void shutdown_write(std::error_code& ec) const noexcept;
-  /// Nothing more will be received: reads, of those that wait too, return 0.
+  /// Ends receiving: reads return 0, including those that wait now.
   void shutdown_read() const;
   void shutdown_read(std::error_code& ec) const noexcept;
 
-  /// false: small packets may wait for an answer to the one before (Nagle's algorithm).
+  /// With false, small packets may wait for an answer to the one before (Nagle's algorithm).
   void set_no_delay(bool on) const;
   void set_keep_alive(const keep_alive& how) const;
-  /// `idle` for both times; zero turns keep-alive off.
+  /// Uses `idle` for both times; zero turns keep-alive off.
   void set_keep_alive(std::chrono::seconds idle) const;
 
  private:
@@ -104,25 +103,26 @@ class GOFER_API conn : public fd {
 
 struct listen_options {
   int backlog = SOMAXCONN;       ///< connections that wait to be accepted
-  bool reuse_port = false;       ///< several listeners, of other processes too, share the port
+  bool reuse_port = false;       ///< several listeners, also of other processes, share the port
   net::keep_alive keep_alive{};  ///< of the connections that are accepted
 };
 
-/// A copyable handle of a socket that listens.
+/// A copyable handle of a listening socket.
 class GOFER_API listener : private fd {
  public:
   listener() noexcept = default;
   /// Owns a socket that listens already.
   explicit listener(int native);
 
-  /// The next connection. Those that were aborted before are passed over; while there is no
-  /// descriptor or memory for one, it stays in the backlog and is tried again after a while.
+  /// Returns the next connection. Skips connections that were aborted before. While there is no
+  /// descriptor or memory for a connection, it stays in the backlog, and accept() tries again after
+  /// a while.
   [[nodiscard]] conn accept() const;
   [[nodiscard]] conn accept(std::error_code& ec) const noexcept;
   [[nodiscard]] conn accept(const context& ctx) const;
   [[nodiscard]] conn accept(const context& ctx, std::error_code& ec) const noexcept;
 
-  /// Where it listens: with port 0 asked for, the port that was given.
+  /// The address at which it listens. If port 0 was asked for, it has the port that was assigned.
   address local_address() const;
   address local_address(std::error_code& ec) const noexcept;
 
@@ -143,15 +143,16 @@ class GOFER_API listener : private fd {
 
 struct dial_options {
   net::keep_alive keep_alive{};
-  /// How long one address of a name is tried alone before the next is tried beside it.
+  /// How long one address of a name is tried alone before the next one is tried in parallel.
   std::chrono::milliseconds attempt_delay = std::chrono::milliseconds(250);
 };
 
-/// Connects. A name may have several addresses, of both families. They are tried in the order of
-/// the resolver's preference, but the families in turns; the next one as soon as one has failed, or
-/// attempt_delay after it, beside those that are on their way. The first connection is taken, and
-/// the others are given up ("Happy Eyeballs", RFC 8305). If all fail, the error is that of the
-/// first address that this machine has a route to; the exception names them all.
+/// Connects. A name may have several addresses, of both families. They are tried in the resolver's
+/// order of preference, but with the families alternating. The next address is tried as soon as an
+/// attempt fails, or attempt_delay after the attempt began, in parallel with the attempts that are
+/// still under way. The first connection is taken, and the others are given up ("Happy Eyeballs",
+/// RFC 8305). If all fail, the error is that of the first address that this machine has a route to;
+/// the exception names them all.
 [[nodiscard]] GOFER_API conn dial(std::string_view to);
 [[nodiscard]] GOFER_API conn dial(std::string_view to, std::error_code& ec);
 [[nodiscard]] GOFER_API conn dial(const context& ctx, std::string_view to,

@@ -1,5 +1,5 @@
-// What can be wrong with the text of an address, and with the name in it. Every other error of a
-// connection is one of the system's or of io_error.h.
+// The errors in the text of an address, and of the name in it. Every other error of a connection is
+// a system error or one of io_error.h.
 #pragma once
 
 #include <gofer/detail/config.h>
@@ -8,7 +8,7 @@
 
 namespace gofer::net {
 
-/// All equal std::errc::invalid_argument, but for path_too_long: std::errc::filename_too_long.
+/// All equal std::errc::invalid_argument, except path_too_long: std::errc::filename_too_long.
 enum class address_errc {
   missing_port = 1,  ///< "127.0.0.1"; "127.0.0.1:" to be dialled
   too_many_colons,   ///< an IPv6 address without brackets
@@ -25,7 +25,7 @@ inline std::error_code make_error_code(address_errc e) noexcept {
   return {static_cast<int>(e), address_category()};
 }
 
-/// Of names that cannot be looked up. Values are getaddrinfo()'s (EAI_NONAME and others).
+/// The errors of looking up a name. Values are those of getaddrinfo() (EAI_NONAME and others).
 GOFER_API const std::error_category& resolve_category() noexcept;
 
 }  // namespace gofer::net

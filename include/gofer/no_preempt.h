@@ -5,10 +5,10 @@
 
 namespace gofer {
 
-/// While it lives, the goroutine that made it is not interrupted when its time slice is over: for a
-/// few instructions that must not be torn apart, such as the reading of two clocks. It does not
-/// keep the kernel from interrupting the thread, nor the goroutine from blocking. At most 255 may
-/// be nested. In a foreign thread it does nothing.
+/// While the object lives, the goroutine that made it is not paused when its time slice is over. It
+/// is for a few instructions that must run without a pause, such as the reading of two clocks. It
+/// prevents neither the kernel from interrupting the thread nor the goroutine from blocking. At
+/// most 255 may be nested. In a foreign thread it does nothing.
 class [[nodiscard]] no_preempt {
  public:
   [[nodiscard]] GOFER_API no_preempt() noexcept;

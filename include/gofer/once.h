@@ -12,8 +12,8 @@
 
 namespace gofer {
 
-/// The first call runs f; the others return when that is over. As with std::call_once, an f that
-/// throws has not happened: the exception reaches its caller, and the next call tries again.
+/// The first call runs f; other calls return when f has returned. As with std::call_once, an f that
+/// throws does not count: its caller gets the exception, and the next call tries again.
 class once {
  public:
   constexpr once() noexcept = default;
@@ -29,8 +29,8 @@ class once {
     std::invoke(std::forward<F>(f), std::forward<Args>(args)...);
     done_.store(true, std::memory_order_release);
   }
-  /// If another goroutine runs its function, waits for that at most until the context is done.
-  /// False: the context was done first. The context does not end an f that runs.
+  /// If another goroutine is running its function, waits for it, at most until the context is done.
+  /// Returns false if the context was done first. The context does not end an f that is running.
   template <class F, class... Args>
     requires std::is_invocable_v<F, Args...>
   [[nodiscard]] bool call(const context& ctx, F&& f, Args&&... args) {
@@ -48,7 +48,7 @@ class once {
   mutex mutex_;
 };
 
-/// The same, by the names of std::call_once.
+/// The same with the names of std::call_once.
 using once_flag = once;
 template <class F, class... Args>
   requires std::is_invocable_v<F, Args...>

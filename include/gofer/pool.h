@@ -14,16 +14,15 @@ namespace detail {
 struct pool_core;
 GOFER_API pool_core* pool_new();
 GOFER_API void pool_delete(pool_core* core, void (*destroy)(void*)) noexcept;
-/// nullptr: there is none.
+/// Returns nullptr if there is none.
 GOFER_API void* pool_take(pool_core* core) noexcept;
-/// False: there are enough.
+/// Returns false if there are enough.
 GOFER_API bool pool_give(pool_core* core, void* object) noexcept;
 
 }  // namespace detail
 
-/// Go's sync.Pool without a garbage collector: every processor keeps up to 14 objects, and what is
-/// given beyond that is destroyed. An object that is taken was last used on this processor, if
-/// possible.
+/// Go's sync.Pool without a garbage collector: every processor keeps up to 14 objects, and further
+/// ones are destroyed. If possible, get() returns an object that was last used on this processor.
 template <class T>
 class pool {
  public:
@@ -37,7 +36,7 @@ class pool {
     detail::pool_delete(core_, [](void* p) { delete static_cast<T*>(p); });
   }
 
-  /// An object that was put here, in the state in which it was put, or a new one.
+  /// Returns an object that was put here, in the state in which it was put, or a new one.
   [[nodiscard]] std::unique_ptr<T> get() {
     if (void* p = detail::pool_take(core_); p != nullptr) {
       return std::unique_ptr<T>(static_cast<T*>(p));

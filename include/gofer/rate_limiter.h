@@ -1,4 +1,4 @@
-// rate_limiter: so many events a second, with short bursts allowed.
+// rate_limiter: a limit on events per second, with short bursts allowed.
 #pragma once
 
 #include <gofer/context.h>
@@ -22,7 +22,7 @@ class rate_limiter {
     }
   }
 
-  /// Takes n tokens if they are there now.
+  /// Takes n tokens if they are available now.
   [[nodiscard]] bool allow(double n = 1) {
     std::lock_guard guard(mutex_);
     refill();
@@ -30,9 +30,10 @@ class rate_limiter {
     tokens_ -= n;
     return true;
   }
-  /// Waits for n tokens and takes them; more than `burst` is a std::invalid_argument.
+  /// Waits for n tokens and takes them. Throws std::invalid_argument if n is more than `burst`.
   void wait(double n = 1) { sleep_for(take(n)); }
-  /// False: the context was done, or will be, before they are there; nothing is taken then.
+  /// Returns false, and takes nothing, if the context is done, or will be, before they are
+  /// available.
   [[nodiscard]] bool wait(const context& ctx, double n = 1) {
     if (ctx.err()) return false;
     const clock::duration delay = take(n);
@@ -53,7 +54,7 @@ class rate_limiter {
     tokens_ = std::min(burst_, tokens_ + elapsed * rate_);
     last_ = now;
   }
-  // Tokens may be taken before they are there: the balance is negative then, and says how long.
+  // Takes tokens before they are available. The negative balance then tells how long to wait.
   clock::duration take(double n) {
     if (n > burst_) throw std::invalid_argument("gofer::rate_limiter: more than a burst");
     std::lock_guard guard(mutex_);

@@ -13,13 +13,13 @@ namespace gofer {
 
 class context;
 
-/// As in Go, a writer that waits keeps new readers out, and the readers that have gathered behind a
-/// writer all come before the next one: neither side starves. A goroutine that holds a read lock
-/// must therefore not take another one: it could wait for a writer that waits for it.
+/// As in Go, a waiting writer keeps new readers out, and the readers that have gathered behind a
+/// writer all come before the next writer, so neither side starves. Therefore a goroutine that
+/// holds a read lock must not take another one: it could wait for a writer that waits for it.
 /// SharedTimedLockable.
 ///
-/// Readers on several threads that often compete for the common count stop using it, and then read
-/// in parallel at full speed; the next writer pays a microsecond for that.
+/// If readers on several threads often compete for the common count, they stop using it and then
+/// read in parallel at full speed. The next writer then takes a microsecond longer.
 class GOFER_API rw_mutex {
  public:
   constexpr rw_mutex() noexcept = default;
@@ -43,7 +43,7 @@ class GOFER_API rw_mutex {
   [[nodiscard]] bool try_lock_until(std::chrono::time_point<Clock, Duration> t) {
     return try_lock() || lock_until(detail::deadline_at(t));
   }
-  /// False: the context was done first.
+  /// Returns false if the context was done first.
   [[nodiscard]] bool lock(const context& ctx);
   /// "sync: Unlock of unlocked RWMutex" is a fatal error.
   void unlock() {
@@ -98,13 +98,13 @@ class GOFER_API rw_mutex {
   static constexpr std::uint64_t readers = 8;  // readers wait
   static constexpr std::uint64_t biased = 16;  // readers are in the table; no writer, none waits
   static constexpr std::uint64_t reader = 256;
-  // An end of the bias costs a writer as much as some tens of readers lose that meet each other.
+  // Ending the bias costs a writer as much as some tens of colliding readers lose.
   static constexpr std::int32_t leaning_enough = 64;
 
-  // The word as it may be: to load it after it was just written would cost more than to be wrong at
-  // times.
+  // A guess of the word. It is sometimes wrong, but loading the word just after it was written
+  // would cost more than that.
   std::uint64_t guess() const noexcept { return inside_.load(std::memory_order_relaxed) * reader; }
-  // A hint; what counts is `biased`.
+  // A hint; `biased` decides.
   bool uses_table() const noexcept {
     return leaning_.load(std::memory_order_relaxed) >= leaning_enough;
   }

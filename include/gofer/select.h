@@ -1,22 +1,22 @@
-// select: whichever of several channel operations can be done first.
+// select: does whichever of several channel operations is possible first.
 //
 //   gofer::select(gofer::on_recv(results, [](int v) { use(v); }),
 //                 gofer::on_send(requests, next, [] { ++sent; }),
 //                 gofer::on_timeout(100ms, [] { give_up(); }));
 //
 // Exactly one case happens. If several can, one of them is chosen at random, each with the same
-// chance. With on_default the call does not wait. The index of the case, from 0, is returned too,
-// so that a switch over it can take the place of the functions:
+// chance. With on_default the call does not wait. select also returns the index of the case, from
+// 0, so that a switch over it can replace the functions:
 //
 //   std::optional<int> v;
 //   switch (gofer::select(gofer::on_recv(a, v), gofer::on_recv(quit))) { ... }
 //
-// What on_recv may be given: a function of std::optional<T> (empty: the channel is closed), a
-// function of T (which gets T() from a closed channel, as in Go), a function of nothing, a
+// on_recv takes a function of std::optional<T> (empty if the channel is closed), a function of T
+// (which gets T() from a closed channel, as in Go), a function without parameters, a
 // std::optional<T> to be assigned, or nothing at all.
 //
-// A number of cases that is not known at compile time: a std::vector<gofer::any_case> of the same
-// cases. No memory is allocated for up to 8 cases of a fixed select.
+// If the number of cases is not known at compile time, use a std::vector<gofer::any_case> of the
+// same cases. A fixed select allocates no memory for up to 8 cases.
 #pragma once
 
 #include <gofer/chan.h>
@@ -41,13 +41,13 @@ struct nothing {
   void operator()() const {}
 };
 
-/// What a select needs to know of a case beside its channel.
+/// What kind of case it is; a select needs to know this beside its channel.
 enum class case_kind { chan, timeout, otherwise };
 
-// Templates of their own, so that the compiler's message names the channel's type.
+// Separate templates, so that the compiler's message names the channel's type.
 template <class Chan, class F, class T = typename Chan::value_type>
 struct received_by {
-  // The first that fits counts: a function of auto need not compile for the others.
+  // The first form that fits is used: a function of auto need not compile for the others.
   static_assert(std::disjunction_v<std::is_invocable<F&, std::optional<T>>,
                                    std::is_invocable<F&, T>, std::is_invocable<F&>>,
                 "on_recv: the function must take the channel's value_type T, or std::optional<T>, "
@@ -85,7 +85,7 @@ void hand_to(F& f, std::optional<T>&& value) {
   }
 }
 
-/// Handle: a chan_handle, or chan_core* for a channel that the caller keeps alive.
+/// Handle: a chan_handle, or a chan_core* for a channel that the caller keeps alive.
 template <class T, class Handle, class F>
 class recv_case {
  public:
@@ -115,7 +115,7 @@ class recv_case {
   recv_place<T> place_;
 };
 
-/// Value: T, or T& for one that the caller keeps until the select is over.
+/// Value: T, or T& for an object that the caller keeps until the select is over.
 template <class T, class Value, class Handle, class F>
 class send_case {
  public:
@@ -214,8 +214,8 @@ template <detail::receives C, class T>
       detail::to_handle<C>(std::forward<C>(c)), &value);
 }
 
-/// Sends value to c, a channel or its sending side. What is given as an rvalue is moved from only
-/// if this case happens.
+/// Sends value to c, a channel or its sending side. An rvalue is moved from only if this case
+/// happens.
 template <detail::sends C, class V = typename std::remove_cvref_t<C>::value_type,
           class F = detail::nothing>
 [[nodiscard]] auto on_send(C&& c, V&& value, F f = {}) {
@@ -226,7 +226,7 @@ template <detail::sends C, class V = typename std::remove_cvref_t<C>::value_type
       detail::to_handle<C>(std::forward<C>(c)), static_cast<Value>(value), std::move(f));
 }
 
-/// When nothing else has happened for that long.
+/// Happens when no other case has happened for that long.
 template <class Rep, class Period, class F = detail::nothing>
 [[nodiscard]] auto on_timeout(std::chrono::duration<Rep, Period> d, F f = {}) {
   return detail::timeout_case<F>{detail::deadline_after(d), std::move(f)};
@@ -236,7 +236,7 @@ template <class Clock, class Duration, class F = detail::nothing>
   return detail::timeout_case<F>{detail::deadline_at(t), std::move(f)};
 }
 
-/// When nothing else can happen now.
+/// Happens when no other case is possible now.
 template <class F = detail::nothing>
 [[nodiscard]] auto on_default(F f = {}) {
   return detail::default_case<F>{std::move(f)};
@@ -249,7 +249,7 @@ inline constexpr bool one_and_default = sizeof...(Cases) == 2 &&
                                         ((Cases::kind == case_kind::chan) + ... + 0) == 1 &&
                                         ((Cases::kind == case_kind::otherwise) || ...);
 
-/// The earliest of the time limits and which case it is; on_default is one that is over.
+/// The earliest time limit, and its case. on_default counts as a limit that has passed.
 struct select_limit {
   std::int64_t deadline_ns = no_deadline;
   std::size_t index = select_timed_out;
@@ -268,8 +268,8 @@ struct select_limit {
 
 }  // namespace detail
 
-/// Does one of the cases and returns its index. Without any case that can ever happen it waits for
-/// ever. Throws channel_error if the chosen case sends to a closed channel, and what its function
+/// Does one of the cases and returns its index. If no case can ever happen, it waits for ever.
+/// Throws channel_error if the chosen case sends to a closed channel, and whatever its function
 /// throws.
 template <class... Cases>
   requires(requires { std::remove_cvref_t<Cases>::kind; } && ...)
@@ -345,7 +345,7 @@ class any_case {
   std::unique_ptr<base> case_;
 };
 
-/// The same over cases that were put together at run time (Go's reflect.Select). They may be used
+/// The same over cases that are put together at run time (Go's reflect.Select). They may be used
 /// again; a value given to on_send as an rvalue must live until then.
 inline std::size_t select(std::span<any_case> cases) {
   std::vector<detail::select_case> table(cases.size());

@@ -20,14 +20,14 @@ namespace gofer {
 class context;
 
 /// Weighted, as Go's x/sync/semaphore: waiters are served strictly in the order in which they
-/// arrived, so that a large request is not starved by small ones. A request for more permits than
-/// there are in all waits aside and does not hold up the others; a semaphore that begins with 0
-/// permits has no such limit.
+/// arrived, so small requests cannot starve a large one. A request for more permits than exist
+/// waits aside and does not hold up the others. A semaphore that begins with 0 permits has no such
+/// limit.
 class GOFER_API semaphore {
  public:
-  /// The most permits that there can be.
+  /// The largest possible number of permits.
   static constexpr std::int64_t max() noexcept { return std::numeric_limits<std::int64_t>::max(); }
-  /// A negative number of permits is a std::invalid_argument, here and in all calls.
+  /// Throws std::invalid_argument for a negative number of permits, as all calls do.
   explicit constexpr semaphore(std::int64_t permits)
       : permits_(permits >= 0 ? permits : throw_negative()), all_(permits) {}
   semaphore(const semaphore&) = delete;
@@ -36,7 +36,7 @@ class GOFER_API semaphore {
   /// Waits until n permits are free and every earlier waiter has been served, and takes them.
   void acquire(std::int64_t n = 1) { acquire_until(n, detail::no_deadline); }
   [[nodiscard]] bool try_acquire(std::int64_t n = 1) { return acquire_until(n, 0); }
-  /// False: the time was over, nothing was taken.
+  /// Returns false, and takes nothing, if the time was over first.
   template <class Rep, class Period>
   [[nodiscard]] bool try_acquire_for(std::chrono::duration<Rep, Period> d, std::int64_t n = 1) {
     return acquire_until(n, detail::deadline_after(d));
@@ -46,11 +46,11 @@ class GOFER_API semaphore {
                                        std::int64_t n = 1) {
     return acquire_until(n, detail::deadline_at(t));
   }
-  /// False: the context was done first.
+  /// Returns false if the context was done first.
   [[nodiscard]] bool acquire(const context& ctx, std::int64_t n = 1);
   /// Gives n permits back, or adds them.
   void release(std::int64_t n = 1);
-  /// Permits that are free now.
+  /// The number of permits that are free now.
   std::int64_t available() const noexcept { return permits_.load(std::memory_order_relaxed); }
 
  private:
@@ -64,13 +64,13 @@ class GOFER_API semaphore {
 
   std::atomic<std::uint32_t> lock_{0};
   std::atomic<std::int64_t> permits_;  // written under the lock
-  std::int64_t all_;                   // that there are, free or taken; 0: not known
+  std::int64_t all_;                   // permits that exist, free or taken; 0: not known
   internal::WaitQueue queue_;
-  internal::WaitQueue beyond_;  // of those who want more than that
+  internal::WaitQueue beyond_;  // waiters that want more than all_
 };
 
-/// Permits that are given back at the end of a scope. It can be moved, into a goroutine's closure
-/// for example, and need not end where it was made.
+/// Permits that are given back at the end of a scope. The guard can be moved, for example into a
+/// goroutine's closure, so it need not end in the scope where it was made.
 class [[nodiscard]] permit_guard {
  public:
   /// Holds nothing.
@@ -79,7 +79,7 @@ class [[nodiscard]] permit_guard {
   [[nodiscard]] explicit permit_guard(semaphore& s, std::int64_t n = 1) : semaphore_(&s), n_(n) {
     s.acquire(n);
   }
-  /// For n permits that the caller has acquired, by try_acquire() for example.
+  /// Takes over n permits that the caller has acquired, for example by try_acquire().
   [[nodiscard]] permit_guard(semaphore& s, std::adopt_lock_t, std::int64_t n = 1) noexcept
       : semaphore_(&s), n_(n) {}
   permit_guard(permit_guard&& other) noexcept
@@ -92,9 +92,9 @@ class [[nodiscard]] permit_guard {
   }
   ~permit_guard() { release(); }
 
-  /// Whether it holds permits.
+  /// True if it holds permits.
   explicit operator bool() const noexcept { return semaphore_ != nullptr; }
-  /// Gives them back now.
+  /// Gives the permits back now.
   void release() {
     if (semaphore_ != nullptr) std::exchange(semaphore_, nullptr)->release(n_);
   }

@@ -1,4 +1,4 @@
-// net::serve: a goroutine for each connection, and a server that lives and ends well.
+// net::serve: a goroutine for each connection, and an orderly shutdown.
 //
 //   const auto [ctx, stop] = gofer::notify_context(gofer::background(), {SIGINT, SIGTERM});
 //   gofer::net::serve(ctx, gofer::net::listen("127.0.0.1:8080"), [](gofer::net::conn c) {
@@ -6,13 +6,13 @@
 //     while (std::size_t n = c.read(bytes)) c.write_all({bytes, n});
 //   });
 //
-// A handler is called with the connection, and with a context if it takes one. Its end, also by an
-// exception or goexit(), closes its connection and ends nothing else; what it throws is reported.
-// While the process is short of descriptors or memory, connections wait in the backlog; the server
-// reports that and tries again, after pauses that grow.
+// A handler is called with the connection, and with a context if it takes one. When the handler
+// ends, also by an exception or goexit(), the server closes its connection and ends nothing else;
+// an exception is reported. While the process is short of descriptors or memory, connections wait
+// in the backlog; the server reports that and tries again, after pauses that grow.
 //
-// Shutting down has two steps. At first the server accepts nothing more and lets the handlers
-// finish. A handler that only waits for the next request learns of that by net::serving(ctx):
+// Shutting down has two steps. First the server accepts nothing more and lets the handlers finish.
+// A handler that only waits for the next request learns of this by net::serving(ctx):
 //
 //   [](gofer::net::conn c, const gofer::context& ctx) {
 //     const gofer::context serving = gofer::net::serving(ctx);
@@ -23,11 +23,11 @@
 //     }
 //   }
 //
-// A request of which the handler has seen nothing when the shutdown begins is not answered; its
-// client sees the end of the connection, and has to send it again elsewhere.
+// If the handler has seen nothing of a request when the shutdown begins, the request is not
+// answered: its client sees the end of the connection, and has to send it again elsewhere.
 //
-// When the time for that is over, the handlers' context is cancelled and their connections are
-// closed, so that whatever they do with either fails.
+// When the time for this is over, the handlers' context is cancelled and their connections are
+// closed, so that every operation on either fails.
 #pragma once
 
 #include <gofer/context.h>
@@ -44,8 +44,8 @@
 
 namespace gofer::net {
 
-/// What serves a connection: any callable that takes (conn) or (conn, const context&). Many
-/// goroutines call the same object at the same time.
+/// The code that serves a connection: any callable that takes (conn) or (conn, const context&).
+/// Many goroutines call the same object at the same time.
 class handler {
  public:
   template <class F>
@@ -69,43 +69,44 @@ class handler {
 };
 
 struct serve_options {
-  /// Connections that are served at once; others wait in the backlog. 0: any number.
+  /// How many connections are served at once; others wait in the backlog. 0: no limit.
   std::size_t max_connections = 0;
   /// How long serve(ctx, …) lets handlers finish once ctx is done.
   std::chrono::nanoseconds grace = std::chrono::seconds(5);
-  /// Called with what a handler has thrown and with the other end of its connection, in the
-  /// handler's goroutine; and with what keeps the server from accepting for now and an empty
-  /// address. What it throws itself is a line on stderr. It may call close(), but not shutdown(),
-  /// which waits for its caller. Empty: a line on stderr. What handlers throw because a shutdown
-  /// has cancelled them, or a wait with net::serving(ctx), is not reported.
+  /// Called with an exception of a handler and the remote address of its connection, in the
+  /// handler's goroutine; also called, with an empty address, with an error that keeps the server
+  /// from accepting for now. If it throws, that is one line on stderr. It may call close(), but not
+  /// shutdown(), which would wait for its caller. If it is empty, each error is one line on stderr.
+  /// Exceptions of handlers that a shutdown has cancelled, or of a wait with net::serving(ctx), are
+  /// not reported.
   std::function<void(const std::exception_ptr& error, const address& remote)> on_error{};
 };
 
 /// Serves any number of listeners until it is shut down.
 class GOFER_API server {
  public:
-  /// Handlers get the values of `values` with their context, not its end.
+  /// The handlers' context has the values of `values`, but is not done with it.
   explicit server(handler h, serve_options options = {}, const context& values = background());
   server(const server&) = delete;
   server& operator=(const server&) = delete;
-  /// close(), and waits for the handlers and for the calls of serve().
+  /// Calls close(), then waits for the handlers and for the calls of serve().
   ~server();
 
-  /// Accepts and serves connections until the server is shut down; then closes the listener and
-  /// returns when the last handler of the server has. Throws std::system_error if nothing can be
-  /// accepted there any more, such as io_errc::closed if the program has closed the listener; the
-  /// handlers go on then. May be called for several listeners at the same time.
+  /// Accepts and serves connections until the server is shut down. Then it closes the listener and
+  /// returns when the last handler of the server has returned. Throws std::system_error if nothing
+  /// can be accepted there any more, for example io_errc::closed if the program has closed the
+  /// listener; the handlers then continue. May be called for several listeners at the same time.
   void serve(const listener& l);
 
-  /// Stops accepting, for good, and lets the handlers finish. Once ctx is done, close(). True: all
-  /// have finished by themselves. A handler or on_error must not call it: it would wait for its own
-  /// end, until ctx is done.
+  /// Stops accepting, for good, and lets the handlers finish. Calls close() once ctx is done.
+  /// Returns true if all handlers have finished by themselves. A handler or on_error must not call
+  /// it: it would wait for its own end, until ctx is done.
   bool shutdown(const context& ctx);
   /// Stops accepting, cancels the handlers' context and closes their connections. Waits neither for
   /// the handlers nor for serve(), which closes its listener.
   void close();
 
-  /// Connections that are served now.
+  /// The number of connections that are served now.
   std::size_t connections() const;
 
  private:
@@ -121,7 +122,7 @@ class GOFER_API server {
 /// Serves until ctx is done, then lets the handlers finish for options.grace, then ends them.
 /// Returns when the last one has returned. Throws what server::serve throws, after close().
 GOFER_API void serve(const context& ctx, const listener& l, handler h, serve_options options = {});
-/// For ever, or until accepting fails.
+/// Serves for ever, or until accepting fails.
 GOFER_API void serve(const listener& l, handler h, serve_options options = {});
 
 }  // namespace gofer::net

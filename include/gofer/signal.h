@@ -18,10 +18,11 @@
 // default, to ignore it, or a handler of the program, which is then not called. When the last
 // channel is stopped, the former effect is put back, unless the program has replaced it in between.
 //
-// A signal reaches the process in a thread that does not block it, so at least one must not. The
-// runtime's threads have the mask of the thread that started the runtime.
+// The kernel delivers a signal of the process to a thread that does not block it, so at least one
+// thread must not block it. The runtime's threads have the signal mask of the thread that started
+// the runtime.
 //
-// In the child of a fork() every signal has the effect again that it had before the first channel
+// In the child of a fork() every signal again has the effect that it had before the first channel
 // was registered for it. So signals can end the child, and exec passes on which ones are ignored.
 //
 // If the program closes the runtime's descriptors (closefrom(3), for example), the runtime opens
@@ -42,19 +43,19 @@
 
 namespace gofer {
 
-/// From now on `to` gets the numbers of these signals, beside those that it gets already. Throws
-/// std::system_error with std::errc::invalid_argument, and changes nothing, for no signal at all,
-/// a number that is none, SIGKILL and SIGSTOP, which no process can catch, SIGURG, which the
-/// runtime needs for preemption, and faults (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP), after which
-/// a program cannot go on.
+/// From now on `to` also gets the numbers of these signals. Throws std::system_error with
+/// std::errc::invalid_argument, and changes nothing, if there is no signal at all, for an invalid
+/// number, for SIGKILL and SIGSTOP, which no process can catch, for SIGURG, which the runtime needs
+/// for preemption, and for faults (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP), after which a program
+/// cannot continue.
 GOFER_API void signal_notify(const send_chan<int>& to, std::span<const int> signals);
 inline void signal_notify(const send_chan<int>& to, std::initializer_list<int> signals) {
   signal_notify(to, std::span<const int>(signals.begin(), signals.size()));
 }
 
-/// `to` gets no more signals once this returns; those that a thread of the process had begun to
-/// handle are in it, if it has room.
-/// Does nothing for other channels. A closed channel is stopped by its next signal.
+/// `to` gets no more signals once this returns. Signals that a thread of the process had begun to
+/// handle are in the channel, if it has room. Does nothing for other channels. A closed channel is
+/// stopped by its next signal.
 GOFER_API void signal_stop(const send_chan<int>& to);
 
 /// No channel gets these signals any more.
@@ -75,13 +76,13 @@ class GOFER_API signal_error : public std::runtime_error {
 
 struct notified_context {
   context ctx;
-  /// Cancels ctx and gives the signals up; until then they do nothing else, also when ctx is done.
-  /// after_func(ctx, stop) lets a second Ctrl-C end the process.
+  /// Cancels ctx and releases the signals. Until then the signals have no other effect, even if ctx
+  /// is done. after_func(ctx, stop) lets a second Ctrl-C end the process.
   std::function<void()> stop;
 };
 
-/// Cancelled by the first of these signals, which is its cause() as a signal_error, and with the
-/// parent. Throws what signal_notify throws.
+/// Returns a context that is cancelled by the first of these signals, whose cause() is then a
+/// signal_error, or when the parent is done. Throws what signal_notify throws.
 [[nodiscard]] GOFER_API notified_context notify_context(const context& parent,
                                                         std::span<const int> signals);
 [[nodiscard]] inline notified_context notify_context(const context& parent,

@@ -1,4 +1,4 @@
-// singleflight: many ask for the same thing at the same time, one fetches it.
+// singleflight: many callers want the same thing at the same time, and one of them fetches it.
 #pragma once
 
 #include <gofer/chan.h>
@@ -18,19 +18,20 @@
 
 namespace gofer {
 
-/// Calls with one key that overlap in time share one execution and its result. T must be copyable.
+/// Calls with the same key that overlap in time share one execution and its result. T must be
+/// copyable.
 template <class Key, class T, class Compare = std::less<Key>>
 class singleflight {
  public:
-  /// Calls f and returns its result. Calls with the same key that arrive meanwhile wait for it and
-  /// share it. An exception goes to all. If f ends its goroutine by goexit(), the others get a
-  /// std::runtime_error.
+  /// Calls f and returns its result. Calls with the same key that arrive meanwhile wait for the
+  /// result and share it. All of them get an exception of f. If f ends its goroutine by goexit(),
+  /// the other callers get a std::runtime_error.
   template <class F>
   T run(const Key& key, F&& f) {
     return run(context(), key, std::forward<F>(f));
   }
-  /// Waits for the execution of another caller at most until the context is done, and throws its
-  /// cause() then. The context does not end f, whose result other callers may share: give f a
+  /// Waits for the execution of another caller at most until the context is done, and then throws
+  /// its cause(). The context does not end f, because other callers may share its result: give f a
   /// context of its own, not that of the first caller.
   template <class F>
   T run(const context& ctx, const Key& key, F&& f) {
@@ -71,7 +72,7 @@ class singleflight {
     }
     return *mine->value;
   }
-  /// The next call with this key does not join the one that is under way.
+  /// The next call with this key does not join an execution that is under way.
   void forget(const Key& key) {
     std::lock_guard guard(mutex_);
     if (auto found = flights_.find(key); found != flights_.end()) {

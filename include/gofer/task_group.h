@@ -30,7 +30,7 @@ class task_group {
     ctx_ = std::move(ctx);
     cancel_ = std::move(cancel);
   }
-  /// At most `limit` of the group's goroutines at a time. A negative limit is none, as with
+  /// Runs at most `limit` of the group's goroutines at a time. A negative limit means none, as with
   /// errgroup's SetLimit.
   task_group(const context& parent, std::size_t limit) : task_group(parent) {
     const auto permits = static_cast<std::int64_t>(limit);
@@ -38,8 +38,9 @@ class task_group {
   }
   task_group(const task_group&) = delete;
   task_group& operator=(const task_group&) = delete;
-  /// Cancels what still runs if the scope is left by an exception, and waits in any case. An error
-  /// that wait() has not thrown is one line on stderr, unless the scope is left by another one.
+  /// If the scope is left by an exception, cancels the members that still run. Waits in any case.
+  /// An error that wait() has not thrown is reported as one line on stderr, unless another
+  /// exception leaves the scope.
   ~task_group() {
     const bool by_exception = std::uncaught_exceptions() > exceptions_;
     if (by_exception) cancel_();
@@ -48,11 +49,11 @@ class task_group {
     if (error_ && !by_exception) detail::report_untaken(error_, "task_group");
   }
 
-  /// Done when a member has failed, when wait() has returned, or with the parent.
+  /// Done when a member has failed, when wait() has returned, or when the parent is done.
   const context& ctx() const { return ctx_; }
 
-  /// Starts a goroutine that calls f(args...), copied or moved. With a limit, waits for a free
-  /// place.
+  /// Starts a goroutine that calls f(args...), with copied or moved arguments. With a limit, waits
+  /// for a free place.
   template <class F, class... Args>
     requires std::is_invocable_v<std::decay_t<F>, std::decay_t<Args>...>
   void go(F&& f, Args&&... args) {
@@ -64,7 +65,8 @@ class task_group {
   void go(const go_options& options, F&& f, Args&&... args) {
     start_waiting(&options, std::forward<F>(f), std::forward<Args>(args)...);
   }
-  /// The same, but false instead of a start if the context is done before there is a free place.
+  /// The same, but returns false and starts nothing if the context is done before there is a free
+  /// place.
   template <class F, class... Args>
     requires std::is_invocable_v<std::decay_t<F>, std::decay_t<Args>...>
   [[nodiscard]] bool go(const context& ctx, F&& f, Args&&... args) {
@@ -75,7 +77,7 @@ class task_group {
   [[nodiscard]] bool go(const context& ctx, const go_options& options, F&& f, Args&&... args) {
     return start_in_time(ctx, &options, std::forward<F>(f), std::forward<Args>(args)...);
   }
-  /// The same, but false instead of waiting for a free place.
+  /// The same, but returns false instead of waiting for a free place.
   template <class F, class... Args>
     requires std::is_invocable_v<std::decay_t<F>, std::decay_t<Args>...>
   [[nodiscard]] bool try_go(F&& f, Args&&... args) {
@@ -84,15 +86,16 @@ class task_group {
     return true;
   }
 
-  /// Waits for all members, cancels ctx(), and throws what the first that failed threw since the
-  /// last wait(). Callers that wait at the same time all get it. The group may be used again; ctx()
-  /// stays cancelled.
+  /// Waits for all members, cancels ctx(), and throws the exception of the first member that has
+  /// failed since the last wait(). If several callers wait at the same time, all of them get it.
+  /// The group may be used again; ctx() stays cancelled.
   void wait() {
     waiter self(*this);
     members_.wait();
     self.throw_error();
   }
-  /// The same. False: the context was done before all members were; they go on.
+  /// The same, but returns false if the context was done before all members had ended; they
+  /// continue.
   [[nodiscard]] bool wait(const context& ctx) {
     waiter self(*this);
     if (!members_.wait(ctx)) return false;
@@ -101,7 +104,7 @@ class task_group {
   }
 
  private:
-  // A call of wait(). The last one that returns forgets an error that was thrown.
+  // A call of wait(). The last such call to return clears an error that was thrown.
   class waiter {
    public:
     explicit waiter(task_group& group) : group_(group) {
@@ -171,7 +174,7 @@ class task_group {
   wait_group members_;
   mutex mutex_;
   std::exception_ptr error_;
-  bool thrown_ = false;      // error_, by a wait() beside which another one has yet to return
+  bool thrown_ = false;      // error_, by a wait() while another one has yet to return
   std::size_t waiters_ = 0;  // calls of wait()
   int exceptions_ = std::uncaught_exceptions();
 };

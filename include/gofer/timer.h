@@ -1,11 +1,11 @@
-// Time: sleeping, and timers that fire into a channel or a function.
+// Time: sleeping, and timers that fire into a channel or call a function.
 //
 //   gofer::sleep_for(10ms);
 //   gofer::select(gofer::on_recv(c, f), gofer::on_recv(gofer::after(1s), give_up));
 //   gofer::timer t = gofer::after_func(5s, [] { log("slow"); });
 //   if (t.stop()) { /* it had not begun */ }
 //
-// Timers need no thread of their own: they lie in heaps of the scheduler's processors. A timer with
+// Timers need no thread of their own: they are in heaps of the scheduler's processors. A timer with
 // a channel is stopped and freed when the last handle that could receive from it is gone, so the
 // select above leaves nothing behind if c is first.
 #pragma once
@@ -36,7 +36,7 @@ struct timer_state;
 GOFER_API void sleep_until_ns(std::int64_t deadline_ns);
 GOFER_API bool sleep_until_ns(const context& ctx, std::int64_t deadline_ns);
 
-/// How a function that a timer calls lies behind its state.
+/// The layout of a function that a timer calls; it lies behind the timer's state.
 struct timer_func {
   std::size_t size;
   std::size_t align;
@@ -44,20 +44,22 @@ struct timer_func {
   void (*destroy)(void* f) noexcept;
 };
 
-/// With a channel (func nullptr) or room for a function, to be constructed at timer_place.
+/// Makes a timer with a channel (func is nullptr) or with room for a function, to be constructed at
+/// timer_place.
 GOFER_API timer_state* timer_new(const timer_func* func);
 GOFER_API void* timer_place(timer_state* t) noexcept;
 GOFER_API chan_core* timer_chan(timer_state* t) noexcept;
 GOFER_API void timer_delete_unused(timer_state* t) noexcept;
-/// A handle goes. With a channel, the timer is stopped when nobody can receive from it any more;
-/// with a function, it fires all the same.
+/// Drops a handle. A timer with a channel is stopped when no handle can receive from it any more; a
+/// timer with a function still fires.
 GOFER_API void timer_release(timer_state* t) noexcept;
-/// Starts it, or starts it anew; period 0: fires once. True if it was waiting until now.
+/// Starts the timer, or restarts it; with period 0 it fires once. Returns true if it was waiting
+/// until now.
 GOFER_API bool timer_reset(timer_state* t, std::int64_t when_ns, std::int64_t period_ns);
 GOFER_API bool timer_stop(timer_state* t);
 [[noreturn]] GOFER_API void throw_reset_of_no_timer();
 
-/// What timer and ticker have in common: nothing, or the only handle of a state.
+/// The common part of timer and ticker: nothing, or the only handle of a state.
 class timer_handle {
  public:
   timer_handle() = default;
@@ -100,14 +102,14 @@ class GOFER_API time_chan : public chan_handle, public recv_side<time_chan, time
   using value_type = time_point;
   time_chan() = default;
   explicit time_chan(chan_core* core) : chan_handle(core) {}
-  /// As with an unbuffered channel: what has fired can still be taken back by stop() and reset().
+  /// Behaves like an unbuffered channel: stop() and reset() can still take back what has fired.
   std::size_t len() const noexcept { return 0; }
   std::size_t cap() const noexcept { return 0; }
 };
 
 }  // namespace detail
 
-/// Returns after at least that long; at once if d is not positive.
+/// Returns after at least that long, or at once if d is not positive.
 template <class Rep, class Period>
 void sleep_for(std::chrono::duration<Rep, Period> d) {
   detail::sleep_until_ns(detail::deadline_after(d));
@@ -116,7 +118,7 @@ template <class Clock, class Duration>
 void sleep_until(std::chrono::time_point<Clock, Duration> t) {
   detail::sleep_until_ns(detail::deadline_at(t));
 }
-/// False: the context was done first.
+/// Returns false if the context was done first.
 template <class Rep, class Period>
 [[nodiscard]] bool sleep_for(const context& ctx, std::chrono::duration<Rep, Period> d) {
   return detail::sleep_until_ns(ctx, detail::deadline_after(d));
@@ -126,19 +128,19 @@ template <class Clock, class Duration>
   return detail::sleep_until_ns(ctx, detail::deadline_at(t));
 }
 
-/// What a timer's channel gives: the time at which it fired.
+/// The value that a timer's channel gives: the time at which it fired.
 using time_chan = detail::time_chan;
 
-/// One event in the future. With a channel, or, from after_func, with a function that is called in
-/// a goroutine of its own.
+/// One event in the future. It has a channel, or, if it comes from after_func, a function that is
+/// called in a goroutine of its own.
 ///
-/// As since Go 1.23: once stop() or reset() has returned, nothing of the time before is received
-/// from the channel. The timer may be dropped: a function is called all the same, and the channel
-/// fires as long as a copy of it is there.
+/// As in Go since 1.23: once stop() or reset() has returned, nothing that fired before is received
+/// from the channel. The timer may be dropped: a function is still called, and the channel fires as
+/// long as a copy of it exists.
 class GOFER_API timer {
  public:
-  /// No timer, as after a move from it: stop() is false, c() the nil channel, and reset() throws
-  /// std::logic_error.
+  /// No timer, as after a move from it: stop() returns false, c() is the nil channel, and reset()
+  /// throws std::logic_error.
   timer() noexcept = default;
   /// A timer with a channel, started.
   template <class Rep, class Period>
@@ -146,14 +148,14 @@ class GOFER_API timer {
     handle_.reset(detail::fire_at(d), 0);
   }
 
-  /// Whether it is a timer.
+  /// True if it is a timer.
   explicit operator bool() const noexcept { return static_cast<bool>(handle_); }
   /// The channel; nil if the timer has a function.
   [[nodiscard]] time_chan c() const { return time_chan(handle_.chan()); }
-  /// True if this call kept the timer from firing: its function is not started, nothing is
+  /// Returns true if this call kept the timer from firing: its function is not started, nothing is
   /// received.
   bool stop() const { return handle_.stop(); }
-  /// Fires after d, once, as if it were new. True if it was waiting until now.
+  /// Fires after d, once, as if it were new. Returns true if it was waiting until now.
   template <class Rep, class Period>
   bool reset(std::chrono::duration<Rep, Period> d) const {
     return handle_.reset(detail::fire_at(d), 0);
@@ -212,9 +214,9 @@ class GOFER_API ticker {
   }
   ~ticker() { stop(); }
 
-  /// Whether it is a ticker.
+  /// True if it is a ticker.
   explicit operator bool() const noexcept { return static_cast<bool>(handle_); }
-  /// The channel. A temporary has none: nothing would come after the ticker is destroyed.
+  /// The channel. Not for a temporary: nothing would come after the ticker is destroyed.
   [[nodiscard]] time_chan c() const&& = delete;
   [[nodiscard]] time_chan c() const& { return time_chan(handle_.chan()); }
   void stop() const { handle_.stop(); }

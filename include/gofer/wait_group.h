@@ -33,7 +33,7 @@ class GOFER_API wait_group {
   wait_group(const wait_group&) = delete;
   wait_group& operator=(const wait_group&) = delete;
 
-  /// Adds n, which may be negative; all waiters go on when the counter becomes zero. A counter
+  /// Adds n, which may be negative. All waiters continue when the counter becomes zero. A counter
   /// below zero is a fatal error ("sync: negative WaitGroup counter").
   void add(int n) {
     const auto delta = static_cast<std::uint64_t>(static_cast<std::int64_t>(n)) * one;
@@ -47,7 +47,7 @@ class GOFER_API wait_group {
   void wait() {
     if (state_.load(std::memory_order_acquire) >= one) wait_until(detail::no_deadline);
   }
-  /// False: the time was over before.
+  /// Returns false if the time was over first.
   template <class Rep, class Period>
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> d) {
     return state_.load(std::memory_order_acquire) < one || wait_until(detail::deadline_after(d));
@@ -56,12 +56,12 @@ class GOFER_API wait_group {
   [[nodiscard]] bool wait_until(std::chrono::time_point<Clock, Duration> t) {
     return state_.load(std::memory_order_acquire) < one || wait_until(detail::deadline_at(t));
   }
-  /// False: the context was done before.
+  /// Returns false if the context was done first.
   [[nodiscard]] bool wait(const context& ctx);
 
-  /// add(1), and a goroutine that calls f(args...) and, however it ends, done(). By then f, its
-  /// arguments and the goroutine's local<T> values are destroyed, and the goroutine has left their
-  /// code: after wait(), a plug-in that started such goroutines may be closed.
+  /// Calls add(1) and starts a goroutine that calls f(args...) and, however it ends, done(). By
+  /// then f, its arguments and the goroutine's local<T> values are destroyed, and the goroutine has
+  /// left their code: after wait(), a plug-in that started such goroutines may be closed.
   template <class F, class... Args>
     requires std::is_invocable_v<std::decay_t<F>, std::decay_t<Args>...>
   [[gnu::always_inline]] inline void go(F&& f, Args&&... args) {
@@ -76,8 +76,8 @@ class GOFER_API wait_group {
 
  private:
   friend class task_group;
-  // The counter is the upper half of the word, signed. Of the lower half, one bit says that
-  // somebody waits, one locks the list of waiters.
+  // The counter is the upper half of the word, signed. Of the lower half, one bit says that there
+  // are waiters, and one locks their list.
   static constexpr std::uint64_t one = std::uint64_t{1} << 32;
   static constexpr std::uint64_t waiting = 1;
   static constexpr std::uint64_t locked = 2;

@@ -1,8 +1,9 @@
-// What the compiler must be able to do, and the visibility of the library's symbols: everything is
-// hidden but what carries GOFER_API. Every public header includes this one first.
+// Checks what the compiler must support, and sets the visibility of the library's symbols: only
+// those with GOFER_API are visible. Every public header includes this one first.
 #pragma once
 
-// A header that is not there ends the compilation, so that the reason is the first and only error.
+// Including a header that does not exist ends the compilation, so that the reason is the only
+// error.
 #if __cplusplus < 202002L
 #error "Gofer needs C++20: compile with -std=c++20 or newer (GCC 11, Clang 14 or newer)"
 #include <gofer/detail/needs-c++20>

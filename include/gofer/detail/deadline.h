@@ -1,5 +1,4 @@
-// Time limits on their way from std::chrono to the runtime, which counts nanoseconds of the steady
-// clock.
+// Converts time limits from std::chrono to nanoseconds of the steady clock, which the runtime uses.
 #pragma once
 
 #include <chrono>
@@ -10,7 +9,7 @@ namespace gofer::detail {
 
 inline constexpr std::int64_t no_deadline = std::numeric_limits<std::int64_t>::max();
 
-/// Rounded up to a nanosecond, and cut to what the type can hold.
+/// Rounds up to a nanosecond, and limits the result to what the type can hold.
 template <class Rep, class Period>
 std::int64_t to_ns(std::chrono::duration<Rep, Period> d) {
   using seconds = std::chrono::duration<double>;
@@ -37,8 +36,8 @@ std::int64_t deadline_after(std::chrono::duration<Rep, Period> d) {
   return after_ns(to_ns(d));
 }
 
-/// A clock other than the steady one is asked how long that is from now; a jump of it meanwhile is
-/// not seen.
+/// For a clock other than the steady one, the remaining time is read once; a later jump of that
+/// clock is not noticed.
 template <class Clock, class Duration>
 std::int64_t deadline_at(std::chrono::time_point<Clock, Duration> t) {
   if constexpr (std::is_same_v<Clock, std::chrono::steady_clock>) {

@@ -1,7 +1,7 @@
 // How a callable becomes a goroutine: for go.h and wait_group.h only.
 //
 // A goroutine's record has room for a small closure, so that `go` allocates nothing for the usual
-// lambda. The closure is built by user code (copies, moves), which may block or throw; therefore a
+// lambda. User code (copies, moves) builds the closure, and it may block or throw. Therefore a
 // record is first taken, then filled, and only then shown to the scheduler.
 #pragma once
 
@@ -20,12 +20,12 @@ namespace gofer {
 
 class wait_group;
 
-/// What `go` may be told about a goroutine.
+/// Options of a goroutine.
 struct go_options {
   /// Shown in reports and by this_goroutine::name(). Copied.
   std::string_view name{};
   /// Bytes of stack that the goroutine may use; rounded up. 0: the default (GOFER_STACK_SIZE, else
-  /// 960 KiB). Only what is touched costs memory.
+  /// 960 KiB). Only pages that are touched cost memory.
   std::size_t stack_size = 0;
 };
 
@@ -34,14 +34,14 @@ namespace detail {
 inline constexpr std::size_t closure_size = 64;
 inline constexpr std::size_t closure_align = 16;
 
-/// Takes a goroutine's record and gives the place of its closure. Throws std::bad_alloc.
+/// Takes a goroutine's record and returns the place of its closure. Throws std::bad_alloc.
 GOFER_API void* new_goroutine(const go_options* options);
 /// Gives back a record that was not started.
 GOFER_API void discard_goroutine(void* closure) noexcept;
-/// Makes the goroutine runnable; `entry(closure)` is its whole life.
+/// Makes the goroutine runnable. It calls `entry(closure)` and then ends.
 GOFER_API void start_goroutine(void* closure, void (*entry)(void*)) noexcept;
 
-/// The calling goroutine is being unwound by goexit(): a catch (...) must rethrow.
+/// True if goexit() is unwinding the calling goroutine: a catch (...) must then rethrow.
 GOFER_API bool goroutine_exits() noexcept;
 
 template <class F, class... Args>
@@ -59,13 +59,13 @@ struct bound<F> {
   void operator()() { std::invoke(std::move(f)); }
 };
 
-/// Before the closure of a goroutine of a wait_group.
+/// Precedes the closure of a goroutine of a wait_group.
 struct alignas(closure_align) member_head {
   wait_group* group;
   void (*body)(void*);  // runs and destroys the closure
 };
 /// The entry of such a goroutine. It calls done() when the body has returned, from the library's
-/// own code: whoever waits may then unload the code of the body.
+/// own code: the goroutine or thread that waits may then unload the code of the body.
 GOFER_API void enter_member(void* place);
 
 template <class Closure>
@@ -97,8 +97,8 @@ struct record_guard {
   void* release() { return std::exchange(place, nullptr); }
 };
 
-// Inlined always, so that the return address of start_goroutine lies in the function that the
-// user wrote: it is the "created by" of reports. With a group, the goroutine is one of its members.
+// Always inlined, so that the return address of start_goroutine is in the function that the user
+// wrote: reports show it as "created by". With a group, the goroutine is one of its members.
 template <bool Member, class F, class... Args>
 [[gnu::always_inline]] inline void spawn_as(const go_options* options, wait_group* group, F&& f,
                                             Args&&... args) {

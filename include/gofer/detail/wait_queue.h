@@ -1,4 +1,5 @@
-// The part of a primitive that waits: opaque to users, and small enough to lie in each of them.
+// The queue of waiters in a primitive: opaque to users, and small enough to be part of each
+// primitive.
 #pragma once
 
 #include <atomic>
@@ -8,24 +9,26 @@ namespace gofer::internal {
 struct G;
 struct Waiter;
 
-/// Waiters in the order of their coming, under the lock of the primitive that they wait for. The
+/// Waiters in the order of their arrival, under the lock of the primitive that they wait for. The
 /// bodies are in the library.
 class WaitQueue {
  public:
   constexpr WaitQueue() = default;
-  /// Also without the lock: true is seen together with what was done before the queue became empty.
+  /// May be called without the lock: a caller that sees true also sees what was done before the
+  /// queue became empty.
   bool empty() const { return head_.load(std::memory_order_acquire) == nullptr; }
   Waiter* front() const { return head_.load(std::memory_order_relaxed); }
 
   void push_back(Waiter* w);
   void push_front(Waiter* w);
-  /// Nothing happens if w is in the queue no more.
+  /// Does nothing if w is not in the queue any more.
   void remove(Waiter* w);
-  /// The oldest whose wait the caller may end; those that were ended by others are dropped.
+  /// The oldest waiter whose wait the caller may end. Waiters whose wait has ended otherwise are
+  /// dropped.
   Waiter* pop_claimed();
 
  private:
-  std::atomic<Waiter*> head_{nullptr};  // atomic for who looks without the lock
+  std::atomic<Waiter*> head_{nullptr};  // atomic for callers of empty() without the lock
   Waiter* tail_ = nullptr;
 };
 
