@@ -17,7 +17,7 @@
 //    something that no goroutine can do any more, the runtime prints one message and continues the
 //    exit without that handler, with the same status.
 //  - In the child of a fork() the runtime must not be used: the first use ends the child with a
-//    message. The child may call exec and _exit, and may close an fd, which stays open in the parent.
+//    message. The child may call exec and _exit, and may close an fd; the parent keeps it open.
 #pragma once
 
 #include <gofer/detail/config.h>
