@@ -1,5 +1,5 @@
-# Compiler settings: build type, ccache, warnings and sanitizers. Everything that sets a variable of the
-# whole directory does so only when Gofer is the top-level project, so as to leave a parent's settings alone.
+# Compiler settings: build type, ccache, warnings and sanitizers. Variables of the whole directory are set only
+# if Gofer is the top-level project, so a parent's settings stay as they are.
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -17,7 +17,7 @@ if(PROJECT_IS_TOP_LEVEL)
   endif()
 endif()
 
-# What each compilation of the library, a test, a bench or an example gets, and no user of the library.
+# Options for the library, tests, benches and examples, but not for users of the library.
 add_library(gofer_warnings INTERFACE)
 target_compile_options(gofer_warnings INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall>
@@ -30,7 +30,7 @@ add_library(gofer_sanitize INTERFACE)
 if(GOFER_SANITIZE STREQUAL "address")
   set(gofer_sanitize_flags -fsanitize=address,undefined -fno-sanitize-recover=undefined
                            -fno-omit-frame-pointer)
-  # g++ 12 sees uninitialised variables in what ASan's instrumentation adds.
+  # g++ 12 warns of uninitialised variables in code that ASan's instrumentation adds.
   target_compile_options(gofer_warnings INTERFACE
     $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>)
 elseif(GOFER_SANITIZE STREQUAL "thread")

@@ -1,6 +1,6 @@
 # Installation: headers, libgofer.a, libgofer.so, the CMake package (find_package(gofer)) and gofer.pc; and what
 # gofer_preemptible() needs, with gofer-preemptible.pc for builds without CMake.
-# Nothing in what is installed names the prefix, so a tree may be moved, or installed with --prefix.
+# No installed file names the prefix, so a tree may be moved, or installed with --prefix.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -16,8 +16,10 @@ foreach(kind IN ITEMS static shared)
 endforeach()
 
 install(TARGETS gofer_check LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-install(TARGETS gofer_preemptible EXPORT gofer-preemptible ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-install(EXPORT gofer-preemptible NAMESPACE gofer:: FILE gofer-preemptible.cmake DESTINATION "${gofer_cmake_dir}")
+if(TARGET gofer_preemptible)
+  install(TARGETS gofer_preemptible EXPORT gofer-preemptible ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  install(EXPORT gofer-preemptible NAMESPACE gofer:: FILE gofer-preemptible.cmake DESTINATION "${gofer_cmake_dir}")
+endif()
 install(FILES "${PROJECT_SOURCE_DIR}/cmake/GoferPreemptible.cmake"
               "${PROJECT_SOURCE_DIR}/cmake/gofer-preemptible.specs" DESTINATION "${gofer_cmake_dir}")
 
@@ -33,7 +35,7 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/gofer-config-version.cma
 install(FILES "${PROJECT_BINARY_DIR}/gofer-config.cmake" "${PROJECT_BINARY_DIR}/gofer-config-version.cmake"
   DESTINATION "${gofer_cmake_dir}")
 
-# gofer.pc finds its prefix from its own place: <libdir>/pkgconfig, as many steps up as libdir has parts.
+# gofer.pc derives its prefix from its own place: from <libdir>/pkgconfig, as many steps up as libdir has parts.
 cmake_path(IS_ABSOLUTE CMAKE_INSTALL_LIBDIR libdir_is_absolute)
 if(libdir_is_absolute)
   set(gofer_pc_prefix "${CMAKE_INSTALL_PREFIX}")

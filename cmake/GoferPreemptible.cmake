@@ -1,8 +1,8 @@
-# gofer_preemptible(<target>): every function of the target lets the scheduler in at its beginning, if the
-# scheduler asks. For C and C++ by GCC; docs/PREEMPTION.md has what it costs and where its limits are.
+# gofer_preemptible(<target>): lets the scheduler pause a thread at the beginning of every function of the target.
+# For C and C++ with GCC; docs/PREEMPTION.md has the costs and the limits.
 #
-# Installed beside gofer-config.cmake and used from the source tree by add_subdirectory: the spec file lies in the
-# same folder either way.
+# This file is installed beside gofer-config.cmake, and used from the source tree by add_subdirectory. The spec file
+# lies in the same folder either way.
 include_guard(GLOBAL)
 
 define_property(GLOBAL PROPERTY GOFER_PREEMPTIBLE_SPECS
@@ -17,9 +17,9 @@ function(gofer_preemptible target)
   if(NOT type MATCHES "^(EXECUTABLE|(STATIC|SHARED|MODULE|OBJECT)_LIBRARY)$")
     message(FATAL_ERROR "gofer_preemptible: ${target} has nothing to compile (${type})")
   endif()
-  if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$" OR NOT CMAKE_SIZEOF_VOID_P EQUAL 8)
-    message(FATAL_ERROR "gofer_preemptible: only for 64-bit x86, not for ${CMAKE_SYSTEM_PROCESSOR} with "
-                        "pointers of ${CMAKE_SIZEOF_VOID_P} bytes")
+  if(NOT TARGET gofer::preemptible OR NOT CMAKE_SIZEOF_VOID_P EQUAL 8)
+    message(FATAL_ERROR "gofer_preemptible: not for ${CMAKE_SYSTEM_PROCESSOR} with pointers of "
+                        "${CMAKE_SIZEOF_VOID_P} bytes")
   endif()
   get_property(languages GLOBAL PROPERTY ENABLED_LANGUAGES)
   foreach(language IN ITEMS C CXX)
@@ -29,13 +29,13 @@ function(gofer_preemptible target)
     endif()
   endforeach()
 
-  # The linker's command has the spec file too: with -flto, it compiles.
+  # The link command needs the spec file too, because it compiles with -flto.
   get_property(specs GLOBAL PROPERTY GOFER_PREEMPTIBLE_SPECS)
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:C,CXX>:-specs=${specs}>)
-  # Not target_link_libraries: a target takes either its keywords or none, and the user has chosen.
+  # Not target_link_libraries: a target must use it either with keywords or without, and the user has chosen.
   set_property(TARGET ${target} APPEND PROPERTY LINK_LIBRARIES gofer::preemptible)
   set_property(TARGET ${target} APPEND PROPERTY LINK_OPTIONS -specs=${specs})
-  if(type MATCHES "^(STATIC|OBJECT)_LIBRARY$")  # linked by others
+  if(type MATCHES "^(STATIC|OBJECT)_LIBRARY$")  # other targets link it
     set_property(TARGET ${target} APPEND PROPERTY INTERFACE_LINK_LIBRARIES $<LINK_ONLY:gofer::preemptible>)
     set_property(TARGET ${target} APPEND PROPERTY INTERFACE_LINK_OPTIONS -specs=${specs})
   endif()

@@ -11,7 +11,7 @@ else()
   set(gofer_test_timeout 300)
 endif()
 
-# TSan's address-space layout does not fit with strongly randomised mappings: run without randomisation if we may.
+# TSan's address-space layout does not work with strongly randomised mappings: run without randomisation if possible.
 set(gofer_test_launcher)
 if(GOFER_SANITIZE STREQUAL "thread")
   find_program(GOFER_SETARCH setarch)
