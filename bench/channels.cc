@@ -125,7 +125,7 @@ void run_select(const job& j, std::string_view name, std::size_t capacity) {
 void select_4_0(const job& j) { run_select(j, "select_4_0", 0); }
 void select_4_128(const job& j) { run_select(j, "select_4_128", 128); }
 
-// Nothing is ever there to be received.
+// The channels are always empty.
 void select_default_1(const job& j) {
   const gofer::chan<long> c(0);
   long misses = 0;

@@ -1,4 +1,4 @@
-// Nobody stops the others: lateness beside goroutines that compute, and threads that block.
+// No goroutine stops the others: lateness beside goroutines that compute, and threads that block.
 #include <gofer/blocking.h>
 #include <gofer/go.h>
 #include <gofer/timer.h>

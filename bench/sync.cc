@@ -68,7 +68,7 @@ void mutex_contended(const job& j) {
   j.report("mutex_contended", mutex_contended_ns(j.n), "ns");
 }
 
-// Eight goroutines read, n times each; nobody writes.
+// Eight goroutines read, n times each; none writes.
 double rw_mutex_readers_ns(long n) {
   gofer::rw_mutex mu;
   gofer::wait_group finished;

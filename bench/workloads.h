@@ -12,7 +12,7 @@
 
 namespace bench {
 
-/// Who calls the function: the main goroutine of gofer::run, or the main thread with no runtime
+/// What calls the function: the main goroutine of gofer::run, or the main thread with no runtime
 /// around it.
 enum class model { goroutine, thread };
 

@@ -64,7 +64,8 @@ bool is_prime(int n) {
   return true;
 }
 
-// The right half is a goroutine, the left half is ours; nobody says who computes where.
+// The right half is a new goroutine's, the left half this one's. The scheduler decides where they
+// run.
 int count_primes(int from, int to) {
   if (to - from <= 2000) {
     int found = 0;
@@ -262,8 +263,8 @@ void connections() {
   auto start = clock::now();
   std::vector<gofer::net::conn> clients(static_cast<std::size_t>(n));
   gofer::wait_group all;
-  // Kernels keep as few as 128 that nobody has accepted yet and let the others wait for seconds, so
-  // no more than that are opened at a time, and the first echo tells that one was accepted.
+  // A kernel may keep as few as 128 connections that are not accepted yet, and let the others wait
+  // for seconds. So no more than that are opened at a time; the first echo shows an accept.
   gofer::semaphore opening(100);
   for (auto& c : clients) {
     opening.acquire();

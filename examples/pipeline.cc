@@ -1,4 +1,4 @@
-// A pipeline with a time limit: a source, three workers, one collector, and everybody stops in
+// A pipeline with a time limit: a source, three workers, one collector. All of them stop in
 // order.
 //
 // Shows channels, range-for over one, select, a task_group with its context, and a timer.
@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Sends numbers until nobody wants them any more.
+// Sends numbers until the context is done.
 void source(const gofer::context& ctx, gofer::send_chan<int> out) {
   for (int n = 1; out.send(ctx, n); ++n) {
   }
@@ -57,7 +57,7 @@ int main() {
                     gofer::on_recv(ctx.done(), [] { std::printf("too slow\n"); }));
     }
     cancel();      // the source and the workers see it in their next send
-    tasks.wait();  // nobody is left behind
+    tasks.wait();  // no goroutine is left behind
     std::printf("%d numbers, digits add up to about %ld\n", seen, total);
     return seen == 20'000 ? 0 : 1;
   });

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Installs what a make target needs and is not there yet: install-deps.sh [build|test|clang|bench|tidy|format]…
+# Installs the packages that a make target needs and that are missing: install-deps.sh [build|test|clang|bench|tidy|format]…
 #
-# Each need is probed (a command, a header), not looked up in a package database, so tools from elsewhere count.
-# Packages are installed only by root on a system with apt-get, unless GOFER_NO_INSTALL is set; otherwise this
-# names them. A missing optional package is a warning; a missing required one ends with status 1.
+# The script probes for each need (a command, a header) and does not ask a package database, so tools from elsewhere
+# count. It installs packages only as root on a system with apt-get, and not if GOFER_NO_INSTALL is set. Otherwise it
+# names them. For a missing optional package it prints a warning; for a missing required one it ends with status 1.
 set -u
 
 missing=()           # required and not found
-missing_optional=()  # the build works without, with less in it
+missing_optional=()  # the build works without them, with fewer features
 
 need() {  # need <package> <probe…>
   local package=$1; shift
@@ -40,6 +40,7 @@ probe() {
         need cmake has_command cmake
         need ninja-build has_command ninja
         want pkg-config has_command pkg-config
+        want libcli11-dev has_header CLI/CLI.hpp
         want libdw-dev has_header elfutils/libdwfl.h
         want ccache has_command ccache ;;
       test)
@@ -72,7 +73,7 @@ install() {
   export DEBIAN_FRONTEND=noninteractive
   apt-get update -q </dev/null || { sleep 5; apt-get update -q </dev/null; } \
     || echo "install-deps: apt-get update failed; trying with the package lists at hand" >&2
-  probe "$@"  # the lists may tell a package's name only now
+  probe "$@"  # perhaps only the new lists know a package's name
   if ! apt-get install -q -y --no-install-recommends \
       "${missing[@]}" "${missing_optional[@]}" </dev/null && [ ${#missing[@]} -gt 0 ]; then
     apt-get install -q -y --no-install-recommends "${missing[@]}" </dev/null

@@ -1,11 +1,12 @@
-// A chat server: the first line that a connection sends is the name of who sits there; every other
-// line goes to everybody else.
+// A chat server: the first line that a connection sends is the guest's name. Every further line
+// goes to all other guests.
 //
 //   chat 127.0.0.1:7002        and then, twice: nc 127.0.0.1 7002
 //
-// One goroutine, the room, knows who is there; all others only talk to it by channels. Each guest
-// has two: one reads lines, one writes what the room has for him. The room never waits for a guest:
-// who does not read for so long that his channel is full is shown out.
+// One goroutine, the room, knows the guests; all other goroutines talk to it through channels only.
+// Each guest has two goroutines: one reads lines, and one writes what the room has for the guest.
+// The room never waits for a guest. A guest that does not read until its channel is full is thrown
+// out.
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -51,7 +52,7 @@ class Room {
     joining_.send(guest);
     gofer::wait_group writer;
     writer.go([guest] { write_lines(*guest); });
-    // The room is told that he has left, however that happens.
+    // Tells the room that the guest has left, however that happens.
     try {
       while (auto line = read_line(c, rest)) said_.send({guest, *line});
     } catch (const std::system_error&) {

@@ -1,5 +1,5 @@
-// A TCP proxy: every connection is joined to another one, to a fixed address, until both sides have
-// said all they wanted to.
+// A TCP proxy: joins every connection to another one, to a fixed address, until both sides have
+// sent everything.
 //
 //   proxy 127.0.0.1:7001 example.org:80
 #include <chrono>

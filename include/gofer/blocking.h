@@ -18,10 +18,10 @@
 #pragma once
 
 #include <gofer/detail/config.h>
+#include <gofer/detail/invoke.h>
+#include <gofer/detail/word.h>
 
-#include <atomic>
 #include <cstdint>
-#include <functional>
 #include <utility>
 
 namespace gofer {
@@ -43,7 +43,7 @@ class blocking_call {
 class blocking_place {
  public:
   blocking_place() {
-    if (limit.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    if (limit.load(order::relaxed) != 0) [[unlikely]]
       taken_ = take();
   }
   ~blocking_place() {
@@ -53,7 +53,7 @@ class blocking_place {
   blocking_place(const blocking_place&) = delete;
   blocking_place& operator=(const blocking_place&) = delete;
 
-  GOFER_API static std::atomic<int> limit;  // 0: none
+  GOFER_API static word<int> limit;  // 0: none
 
  private:
   GOFER_API static bool take();
@@ -81,7 +81,7 @@ template <class F>
 decltype(auto) blocking(F&& f) {
   detail::blocking_place place;
   detail::blocking_call call(false);
-  return std::invoke(std::forward<F>(f));
+  return detail::call(std::forward<F>(f));
 }
 
 /// The same for a call that surely takes long.
@@ -89,7 +89,7 @@ template <class F>
 decltype(auto) blocking(handoff_t, F&& f) {
   detail::blocking_place place;
   detail::blocking_call call(true);
-  return std::invoke(std::forward<F>(f));
+  return detail::call(std::forward<F>(f));
 }
 
 }  // namespace gofer

@@ -16,10 +16,8 @@
 
 #include <gofer/detail/chan_core.h>
 
-#include <chrono>
 #include <cstddef>
 #include <iterator>
-#include <memory>
 #include <new>
 #include <optional>
 #include <stdexcept>
@@ -90,15 +88,18 @@ class recv_place {
     if constexpr (stored_inline<T>) {
       struct guard {
         T* value;
-        ~guard() { std::destroy_at(value); }
+        ~guard() { value->~T(); }
       } g{stored};
       return std::optional<T>(std::move(*stored));
     } else {
-      std::unique_ptr<chan_node<T>> node(*stored);
+      struct guard {
+        chan_node<T>* node;
+        ~guard() { delete node; }
+      } g{*stored};
       try {
-        return std::optional<T>(std::move_if_noexcept(node->value));
+        return std::optional<T>(std::move_if_noexcept(g.node->value));
       } catch (...) {
-        chan_give_back(core, node.release());
+        chan_give_back(core, std::exchange(g.node, nullptr));
         throw;
       }
     }
@@ -122,8 +123,8 @@ class send_place {
     if constexpr (!stored_inline<T>) {
       if (node_ == nullptr) return;
       if constexpr (std::is_nothrow_move_constructible_v<T>) {
-        std::destroy_at(value_);
-        std::construct_at(value_, std::move(node_->value));
+        value_->~T();
+        ::new (static_cast<void*>(value_)) T(std::move(node_->value));
       } else if constexpr (!std::is_copy_constructible_v<T> && std::is_move_assignable_v<T>) {
         try {
           *value_ = std::move(node_->value);
@@ -183,7 +184,7 @@ class recv_iterator {
   T& operator*() const { return *value_; }
   recv_iterator& operator++() {
     // Constructed, not assigned: T needs no assignment, and a move less can throw.
-    std::destroy_at(&value_);
+    value_.~optional();
     try {
       ::new (&value_) std::optional<T>(recv_until<T>(core_, no_deadline));
     } catch (...) {
@@ -213,12 +214,12 @@ class recv_side {
   /// closed()).
   [[nodiscard]] std::optional<T> try_recv() const { return detail::recv_until<T>(self(), 0); }
   /// The result is also empty if the time is over.
-  template <class Rep, class Period>
-  [[nodiscard]] std::optional<T> recv_for(std::chrono::duration<Rep, Period> d) const {
+  template <detail::duration_like D>
+  [[nodiscard]] std::optional<T> recv_for(D d) const {
     return detail::recv_until<T>(self(), deadline_after(d));
   }
-  template <class Clock, class Duration>
-  [[nodiscard]] std::optional<T> recv_until(std::chrono::time_point<Clock, Duration> t) const {
+  template <detail::time_point_like Time>
+  [[nodiscard]] std::optional<T> recv_until(Time t) const {
     return detail::recv_until<T>(self(), deadline_at(t));
   }
 
@@ -252,24 +253,23 @@ class send_side {
   }
   [[nodiscard]] bool try_send(T&& value) const { return detail::send_until(self(), value, 0); }
   /// Returns false if the time is over first.
-  template <class Rep, class Period>
-  [[nodiscard]] bool send_for(std::chrono::duration<Rep, Period> d,
-                              const T& value) const requires std::is_copy_constructible_v<T> {
+  template <detail::duration_like D>
+  [[nodiscard]] bool send_for(D d, const T& value) const requires std::is_copy_constructible_v<T> {
     T copy(value);
     return detail::send_until(self(), copy, deadline_after(d));
   }
-  template <class Rep, class Period>
-  [[nodiscard]] bool send_for(std::chrono::duration<Rep, Period> d, T&& value) const {
+  template <detail::duration_like D>
+  [[nodiscard]] bool send_for(D d, T&& value) const {
     return detail::send_until(self(), value, deadline_after(d));
   }
-  template <class Clock, class Duration>
-  [[nodiscard]] bool send_until(std::chrono::time_point<Clock, Duration> t,
+  template <detail::time_point_like Time>
+  [[nodiscard]] bool send_until(Time t,
                                 const T& value) const requires std::is_copy_constructible_v<T> {
     T copy(value);
     return detail::send_until(self(), copy, deadline_at(t));
   }
-  template <class Clock, class Duration>
-  [[nodiscard]] bool send_until(std::chrono::time_point<Clock, Duration> t, T&& value) const {
+  template <detail::time_point_like Time>
+  [[nodiscard]] bool send_until(Time t, T&& value) const {
     return detail::send_until(self(), value, deadline_at(t));
   }
 
@@ -280,10 +280,10 @@ class send_side {
   bool send(const context& ctx, U value) const = delete;
   template <loses_fraction_as<T> U>
   bool try_send(U value) const = delete;
-  template <class Rep, class Period, loses_fraction_as<T> U>
-  bool send_for(std::chrono::duration<Rep, Period> d, U value) const = delete;
-  template <class Clock, class Duration, loses_fraction_as<T> U>
-  bool send_until(std::chrono::time_point<Clock, Duration> t, U value) const = delete;
+  template <detail::duration_like D, loses_fraction_as<T> U>
+  bool send_for(D d, U value) const = delete;
+  template <detail::time_point_like Time, loses_fraction_as<T> U>
+  bool send_until(Time t, U value) const = delete;
 
   /// Closes the channel: receivers get the buffered values, then the end. Throws channel_error if
   /// the channel is already closed, or nil.

@@ -7,9 +7,8 @@
 #include <gofer/detail/config.h>
 #include <gofer/detail/deadline.h>
 #include <gofer/detail/wait_queue.h>
+#include <gofer/detail/word.h>
 
-#include <atomic>
-#include <chrono>
 #include <concepts>
 #include <cstdint>
 
@@ -36,22 +35,21 @@ class GOFER_API cond {
     while (!is_true()) wait(lock);
   }
   /// Returns false if the time was over without a signal.
-  template <class Lock, class Rep, class Period>
-  bool wait_for(Lock& lock, std::chrono::duration<Rep, Period> d) {
+  template <class Lock, detail::duration_like D>
+  bool wait_for(Lock& lock, D d) {
     return wait_with(lock, detail::deadline_after(d));
   }
-  template <class Lock, class Clock, class Duration>
-  bool wait_until(Lock& lock, std::chrono::time_point<Clock, Duration> t) {
+  template <class Lock, detail::time_point_like Time>
+  bool wait_until(Lock& lock, Time t) {
     return wait_with(lock, detail::deadline_at(t));
   }
   /// Returns the predicate's last result.
-  template <class Lock, class Rep, class Period, std::predicate Predicate>
-  [[nodiscard]] bool wait_for(Lock& lock, std::chrono::duration<Rep, Period> d, Predicate is_true) {
+  template <class Lock, detail::duration_like D, std::predicate Predicate>
+  [[nodiscard]] bool wait_for(Lock& lock, D d, Predicate is_true) {
     return wait_for_true(lock, detail::deadline_after(d), is_true);
   }
-  template <class Lock, class Clock, class Duration, std::predicate Predicate>
-  [[nodiscard]] bool wait_until(Lock& lock, std::chrono::time_point<Clock, Duration> t,
-                                Predicate is_true) {
+  template <class Lock, detail::time_point_like Time, std::predicate Predicate>
+  [[nodiscard]] bool wait_until(Lock& lock, Time t, Predicate is_true) {
     return wait_for_true(lock, detail::deadline_at(t), is_true);
   }
   /// Returns false if the context was done first. If it was done before the call, the lock is not
@@ -105,9 +103,9 @@ class GOFER_API cond {
   }
   bool wait_unlocked(const unlocked& u, std::int64_t deadline_ns);
   bool wait_unlocked(const unlocked& u, const context& ctx);
-  bool wait_limited(const unlocked& u, const void* limit);
+  bool wait_limited(const unlocked& u, const internal::WaitLimit& limit);
 
-  std::atomic<std::uint32_t> lock_{0};
+  detail::word<std::uint32_t> lock_{0};
   internal::WaitQueue queue_;
 };
 

@@ -16,12 +16,12 @@
 #include <gofer/context_error.h>
 #include <gofer/detail/config.h>
 #include <gofer/detail/deadline.h>
+#include <gofer/detail/function.h>
 #include <gofer/select.h>
 
 #include <any>
 #include <chrono>
 #include <exception>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -125,7 +125,7 @@ GOFER_API cancellable with_deadline_ns(const context& parent, std::int64_t deadl
 [[nodiscard]] GOFER_API context with_any(const context& parent, const void* key, std::any value);
 /// Equals done().closed(), but needs no handle, whose count all callers would share.
 GOFER_API bool is_done(const context& ctx) noexcept;
-GOFER_API std::function<bool()> after_done(const context& ctx, std::function<void()> f);
+GOFER_API shared_function<bool()> after_done(const context& ctx, shared_function<void()> f);
 }  // namespace detail
 
 /// The context is done at that time at the latest. A parent's earlier deadline still counts.
@@ -151,17 +151,11 @@ template <class T>
 [[nodiscard]] GOFER_API context with_stop_token(const context& parent, std::stop_token token);
 
 /// Calls f in a goroutine of its own once ctx is done. The returned function revokes this; it
-/// returns true if f will not be called.
+/// returns true if f will not be called. It can be copied, and kept in a std::function<bool()>.
 template <class F>
   requires(std::is_invocable_v<std::decay_t<F>&>)
-std::function<bool()> after_func(const context& ctx, F&& f) {
-  using function = std::decay_t<F>;
-  if constexpr (std::is_copy_constructible_v<function>) {
-    return detail::after_done(ctx, std::forward<F>(f));
-  } else {
-    return detail::after_done(
-        ctx, [shared = std::make_shared<function>(std::forward<F>(f))] { std::invoke(*shared); });
-  }
+detail::shared_function<bool()> after_func(const context& ctx, F&& f) {
+  return detail::after_done(ctx, std::forward<F>(f));
 }
 
 /// The case of a select that happens when the context is done.

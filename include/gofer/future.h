@@ -9,13 +9,12 @@
 
 #include <gofer/chan.h>
 #include <gofer/context.h>
+#include <gofer/detail/invoke.h>
 #include <gofer/detail/spawn.h>
+#include <gofer/detail/word.h>
 
-#include <atomic>
 #include <chrono>
 #include <exception>
-#include <functional>
-#include <future>
 #include <memory>
 #include <optional>
 #include <type_traits>
@@ -32,6 +31,12 @@ namespace detail {
 /// "gofer: an exception was lost with its <holder>: ...", on stderr.
 GOFER_API void report_untaken(const std::exception_ptr& error, const char* holder) noexcept;
 
+/// As std::future_errc. The library makes the std::future_error: <future> costs more than all of
+/// this header.
+enum class future_fault { no_state, already_retrieved, already_satisfied, broken_promise };
+[[noreturn]] GOFER_API void throw_future_error(future_fault why);
+GOFER_API std::exception_ptr make_future_error(future_fault why);
+
 template <class T>
 struct future_state {
   using stored = std::conditional_t<
@@ -41,8 +46,8 @@ struct future_state {
   std::optional<stored> value;
   std::exception_ptr error;
   bool untaken = false;  // the error must be reported unless get() throws it
-  std::atomic<bool> satisfied{false};
-  std::atomic<bool> retrieved{false};
+  detail::word<bool> satisfied{false};
+  detail::word<bool> retrieved{false};
 
   future_state() = default;
   future_state(const future_state&) = delete;
@@ -72,7 +77,8 @@ inline constexpr bool promise_takes<T&, V> =
 template <class T>
 class [[nodiscard]] future {
  public:
-  /// A future that is not valid: all other calls throw std::future_error.
+  /// A future that is not valid: all other calls throw std::future_error. A program that catches it
+  /// includes <future>.
   future() = default;
 
   bool valid() const noexcept { return state_ != nullptr; }
@@ -124,7 +130,7 @@ class [[nodiscard]] future {
   explicit future(std::shared_ptr<state> s) : state_(std::move(s)) {}
 
   state& checked() const {
-    if (state_ == nullptr) throw std::future_error(std::future_errc::no_state);
+    if (state_ == nullptr) detail::throw_future_error(detail::future_fault::no_state);
     return *state_;
   }
   std::shared_ptr<state> state_;
@@ -143,14 +149,15 @@ class promise {
     return *this;
   }
   ~promise() {
-    if (state_ == nullptr || state_->satisfied.exchange(true)) return;
-    state_->error = std::make_exception_ptr(std::future_error(std::future_errc::broken_promise));
+    if (state_ == nullptr || state_->satisfied.exchange(true, detail::order::seq_cst)) return;
+    state_->error = detail::make_future_error(detail::future_fault::broken_promise);
     state_->ready.close();
   }
 
   /// May be called once. Further calls throw std::future_error.
   future<T> get_future() {
-    if (checked().retrieved.exchange(true)) fail(std::future_errc::future_already_retrieved);
+    if (checked().retrieved.exchange(true, detail::order::seq_cst))
+      detail::throw_future_error(detail::future_fault::already_retrieved);
     return future<T>(state_);
   }
   /// Sets the result: nothing for void, an lvalue for a reference, else a value that converts
@@ -167,7 +174,7 @@ class promise {
         state_->value.emplace(std::forward<V>(value)...);
       }
     } catch (...) {
-      state_->satisfied.store(false);
+      state_->satisfied.store(false, detail::order::seq_cst);
       throw;
     }
     state_->ready.close();
@@ -186,13 +193,13 @@ class promise {
 
  private:
   using state = detail::future_state<T>;
-  [[noreturn]] static void fail(std::future_errc why) { throw std::future_error(why); }
   state& checked() const {
-    if (state_ == nullptr) fail(std::future_errc::no_state);
+    if (state_ == nullptr) detail::throw_future_error(detail::future_fault::no_state);
     return *state_;
   }
   void claim() {
-    if (checked().satisfied.exchange(true)) fail(std::future_errc::promise_already_satisfied);
+    if (checked().satisfied.exchange(true, detail::order::seq_cst))
+      detail::throw_future_error(detail::future_fault::already_satisfied);
   }
   std::shared_ptr<state> state_;
 };
@@ -209,10 +216,10 @@ auto async_with(const go_options* options, F&& f, Args&&... args) {
                   ... arguments = std::decay_t<Args>(std::forward<Args>(args))]() mutable {
     try {
       if constexpr (std::is_void_v<T>) {
-        std::invoke(std::move(function), std::move(arguments)...);
+        detail::call(std::move(function), std::move(arguments)...);
         p.set_value();
       } else {
-        p.set_value(std::invoke(std::move(function), std::move(arguments)...));
+        p.set_value(detail::call(std::move(function), std::move(arguments)...));
       }
     } catch (...) {
       if (goroutine_exits()) throw;

@@ -21,12 +21,11 @@
 #pragma once
 
 #include <gofer/detail/config.h>
+#include <gofer/detail/invoke.h>
 #include <gofer/detail/spawn.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <optional>
 #include <string_view>
 #include <type_traits>
@@ -67,10 +66,10 @@ struct main_call {
   static void enter(void* self) {
     auto* call = static_cast<main_call*>(self);
     if constexpr (std::is_reference_v<Result>) {
-      auto&& r = std::invoke(*call->f);
-      call->result = std::addressof(r);
+      auto&& r = detail::call(*call->f);
+      call->result = __builtin_addressof(r);
     } else {
-      call->result.emplace(std::invoke(*call->f));
+      call->result.emplace(detail::call(*call->f));
     }
   }
 };
@@ -78,7 +77,7 @@ struct main_call {
 template <class F>
 struct main_call<F, void> {
   F* f;
-  static void enter(void* self) { std::invoke(*static_cast<main_call*>(self)->f); }
+  static void enter(void* self) { detail::call(*static_cast<main_call*>(self)->f); }
 };
 
 }  // namespace detail
@@ -90,7 +89,7 @@ template <class F>
   requires(std::is_invocable_v<F&>)
 std::invoke_result_t<F&> run(F&& f) {
   using result = std::invoke_result_t<F&>;
-  detail::main_call<std::remove_reference_t<F>, result> call{std::addressof(f)};
+  detail::main_call<std::remove_reference_t<F>, result> call{__builtin_addressof(f)};
   detail::run_main(&decltype(call)::enter, &call);
   if constexpr (!std::is_void_v<result>) return static_cast<result&&>(*call.result);
 }

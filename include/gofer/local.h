@@ -9,10 +9,9 @@
 #pragma once
 
 #include <gofer/detail/config.h>
+#include <gofer/detail/function.h>
 
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <utility>
 
 namespace gofer {
@@ -35,16 +34,19 @@ class local {
   /// Values start as T().
   local() = default;
   /// Values start as what `make` returns; it is called in the goroutine that first uses its value.
-  explicit local(std::function<T()> make) : make_(std::move(make)) {}
+  explicit local(detail::shared_function<T()> make) : make_(std::move(make)) {}
   local(const local&) = delete;
   local& operator=(const local&) = delete;
 
   /// The calling goroutine's value, made on first use. Valid until the goroutine ends.
   T& get() {
     if (void* found = detail::local_find(id_); found != nullptr) return *static_cast<T*>(found);
-    auto fresh = make_ ? std::unique_ptr<T>(new T(make_())) : std::make_unique<T>();
-    detail::local_add(id_, fresh.get(), [](void* p) { delete static_cast<T*>(p); });
-    return *fresh.release();
+    struct guard {
+      T* fresh;
+      ~guard() { delete fresh; }
+    } g{make_ ? new T(make_()) : new T()};
+    detail::local_add(id_, g.fresh, [](void* p) { delete static_cast<T*>(p); });
+    return *std::exchange(g.fresh, nullptr);
   }
   T& operator*() { return get(); }
   T* operator->() { return &get(); }
@@ -53,7 +55,7 @@ class local {
 
  private:
   const std::uint64_t id_ = detail::local_new_id();
-  std::function<T()> make_;
+  detail::shared_function<T()> make_;
 };
 
 }  // namespace gofer

@@ -4,9 +4,8 @@
 #include <gofer/detail/config.h>
 #include <gofer/detail/deadline.h>
 #include <gofer/detail/wait_queue.h>
+#include <gofer/detail/word.h>
 
-#include <atomic>
-#include <chrono>
 #include <cstdint>
 
 namespace gofer {
@@ -32,19 +31,19 @@ class GOFER_API mutex {
   [[nodiscard]] bool try_lock() noexcept {
     std::uint32_t now = 0;
     while ((now & (locked | busy | starving)) == 0) {
-      if (state_.compare_exchange_weak(now, now | locked, std::memory_order_acquire,
-                                       std::memory_order_relaxed)) {
+      if (state_.compare_exchange_weak(now, now | locked, detail::order::acquire,
+                                       detail::order::relaxed)) {
         return true;
       }
     }
     return false;
   }
-  template <class Rep, class Period>
-  [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> d) {
+  template <detail::duration_like D>
+  [[nodiscard]] bool try_lock_for(D d) {
     return try_lock() || lock_until(detail::deadline_after(d));
   }
-  template <class Clock, class Duration>
-  [[nodiscard]] bool try_lock_until(std::chrono::time_point<Clock, Duration> t) {
+  template <detail::time_point_like Time>
+  [[nodiscard]] bool try_lock_until(Time t) {
     return try_lock() || lock_until(detail::deadline_at(t));
   }
   /// Returns false if the context was done first.
@@ -56,8 +55,8 @@ class GOFER_API mutex {
     do {
       const bool on_its_way = (now & (locked | woken | busy | starving)) == (locked | woken);
       if (now != locked && !on_its_way) return unlock_slow();
-    } while (!state_.compare_exchange_weak(now, now & ~locked, std::memory_order_release,
-                                           std::memory_order_relaxed));
+    } while (!state_.compare_exchange_weak(now, now & ~locked, detail::order::release,
+                                           detail::order::relaxed));
   }
 
  private:
@@ -69,12 +68,12 @@ class GOFER_API mutex {
 
   void lock_slow();
   bool lock_until(std::int64_t deadline_ns);
-  bool acquire(const void* limit);
+  bool acquire(const internal::WaitLimit& limit);
   bool spin();
   void unlock_slow();
-  static bool unbusy(internal::G* g, void* self);
+  static void unbusy(void* self);
 
-  std::atomic<std::uint32_t> state_{0};
+  detail::word<std::uint32_t> state_{0};
   internal::WaitQueue queue_;
 };
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <gofer/detail/config.h>
+#include <gofer/detail/function.h>
 
-#include <functional>
 #include <memory>
 #include <utility>
 
@@ -28,7 +28,7 @@ class pool {
  public:
   pool() : pool([] { return std::make_unique<T>(); }) {}
   /// `make` makes an object when the pool has none.
-  explicit pool(std::function<std::unique_ptr<T>()> make)
+  explicit pool(detail::shared_function<std::unique_ptr<T>()> make)
       : core_(detail::pool_new()), make_(std::move(make)) {}
   pool(const pool&) = delete;
   pool& operator=(const pool&) = delete;
@@ -49,7 +49,7 @@ class pool {
 
  private:
   detail::pool_core* core_;
-  std::function<std::unique_ptr<T>()> make_;
+  detail::shared_function<std::unique_ptr<T>()> make_;
 };
 
 }  // namespace gofer

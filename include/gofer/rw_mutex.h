@@ -4,9 +4,8 @@
 #include <gofer/detail/config.h>
 #include <gofer/detail/deadline.h>
 #include <gofer/detail/wait_queue.h>
+#include <gofer/detail/word.h>
 
-#include <atomic>
-#include <chrono>
 #include <cstdint>
 
 namespace gofer {
@@ -31,16 +30,16 @@ class GOFER_API rw_mutex {
   }
   [[nodiscard]] bool try_lock() noexcept {
     std::uint64_t now = 0;
-    return state_.compare_exchange_strong(now, writer, std::memory_order_acquire,
-                                          std::memory_order_relaxed) ||
+    return state_.compare_exchange_strong(now, writer, detail::order::acquire,
+                                          detail::order::relaxed) ||
            ((now & biased) != 0 && lock_until(0));
   }
-  template <class Rep, class Period>
-  [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> d) {
+  template <detail::duration_like D>
+  [[nodiscard]] bool try_lock_for(D d) {
     return try_lock() || lock_until(detail::deadline_after(d));
   }
-  template <class Clock, class Duration>
-  [[nodiscard]] bool try_lock_until(std::chrono::time_point<Clock, Duration> t) {
+  template <detail::time_point_like Time>
+  [[nodiscard]] bool try_lock_until(Time t) {
     return try_lock() || lock_until(detail::deadline_at(t));
   }
   /// Returns false if the context was done first.
@@ -48,8 +47,8 @@ class GOFER_API rw_mutex {
   /// "sync: Unlock of unlocked RWMutex" is a fatal error.
   void unlock() {
     std::uint64_t expected = writer;
-    if (!state_.compare_exchange_strong(expected, 0, std::memory_order_release,
-                                        std::memory_order_relaxed)) {
+    if (!state_.compare_exchange_strong(expected, 0, detail::order::release,
+                                        detail::order::relaxed)) {
       unlock_slow();
     }
   }
@@ -61,20 +60,20 @@ class GOFER_API rw_mutex {
     if (uses_table() && enter_table()) return true;
     std::uint64_t now = guess();
     for (int tries = 1; (now & (writer | busy | writers)) == 0; ++tries) {
-      if (state_.compare_exchange_weak(now, now + reader, std::memory_order_acquire,
-                                       std::memory_order_relaxed)) {
+      if (state_.compare_exchange_weak(now, now + reader, detail::order::acquire,
+                                       detail::order::relaxed)) {
         if (tries > 1) met_others(now);
         return true;
       }
     }
     return false;
   }
-  template <class Rep, class Period>
-  [[nodiscard]] bool try_lock_shared_for(std::chrono::duration<Rep, Period> d) {
+  template <detail::duration_like D>
+  [[nodiscard]] bool try_lock_shared_for(D d) {
     return try_lock_shared() || lock_shared_until(detail::deadline_after(d));
   }
-  template <class Clock, class Duration>
-  [[nodiscard]] bool try_lock_shared_until(std::chrono::time_point<Clock, Duration> t) {
+  template <detail::time_point_like Time>
+  [[nodiscard]] bool try_lock_shared_until(Time t) {
     return try_lock_shared() || lock_shared_until(detail::deadline_at(t));
   }
   [[nodiscard]] bool lock_shared(const context& ctx);
@@ -83,8 +82,8 @@ class GOFER_API rw_mutex {
     if (uses_table() && leave_table()) return;
     std::uint64_t now = guess() + reader;
     while (now >= reader && (now & (busy | writers)) == 0) {
-      if (state_.compare_exchange_weak(now, now - reader, std::memory_order_release,
-                                       std::memory_order_relaxed)) {
+      if (state_.compare_exchange_weak(now, now - reader, detail::order::release,
+                                       detail::order::relaxed)) {
         return;
       }
     }
@@ -103,10 +102,10 @@ class GOFER_API rw_mutex {
 
   // A guess of the word. It is sometimes wrong, but loading the word just after it was written
   // would cost more than that.
-  std::uint64_t guess() const noexcept { return inside_.load(std::memory_order_relaxed) * reader; }
+  std::uint64_t guess() const noexcept { return inside_.load(detail::order::relaxed) * reader; }
   // A hint; `biased` decides.
   bool uses_table() const noexcept {
-    return leaning_.load(std::memory_order_relaxed) >= leaning_enough;
+    return leaning_.load(detail::order::relaxed) >= leaning_enough;
   }
   bool enter_table() noexcept;
   bool leave_table() noexcept;
@@ -115,16 +114,16 @@ class GOFER_API rw_mutex {
 
   bool lock_until(std::int64_t deadline_ns);
   bool lock_shared_until(std::int64_t deadline_ns);
-  bool acquire(const void* limit, bool shared);
+  bool acquire(const internal::WaitLimit& limit, bool shared);
   void unlock_slow();
   void unlock_shared_slow();
   std::uint64_t admit(std::uint64_t now, bool readers_first, internal::Waiter*& list);
-  static bool unbusy(internal::G* g, void* self);
+  static void unbusy(void* self);
 
-  std::atomic<std::uint64_t> state_{0};
-  std::atomic<std::int32_t> leaning_{0};   // readers that met others in the word...
-  std::atomic<std::uint32_t> inside_{0};   // how many there were when one did
-  std::atomic<std::int64_t> since_ns_{0};  // ...since then
+  detail::word<std::uint64_t> state_{0};
+  detail::word<std::int32_t> leaning_{0};   // readers that met others in the word...
+  detail::word<std::uint32_t> inside_{0};   // how many there were when one did
+  detail::word<std::int64_t> since_ns_{0};  // ...since then
   internal::WaitQueue waiting_readers_;
   internal::WaitQueue waiting_writers_;
 };

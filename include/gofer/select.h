@@ -20,18 +20,17 @@
 #pragma once
 
 #include <gofer/chan.h>
+#include <gofer/detail/config.h>
+#include <gofer/detail/deadline.h>
+#include <gofer/detail/invoke.h>
 
 #include <array>
-#include <chrono>
 #include <concepts>
 #include <cstddef>
-#include <functional>
-#include <memory>
 #include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 namespace gofer {
 
@@ -71,17 +70,17 @@ void hand_to(F& f, std::optional<T>&& value) {
   if constexpr (std::is_same_v<F, std::optional<T>*>) {
     *f = std::move(value);
   } else if constexpr (std::is_invocable_v<F&, std::optional<T>>) {
-    std::invoke(f, std::move(value));
+    detail::call(f, std::move(value));
   } else if constexpr (std::is_invocable_v<F&, T>) {
     if (value) {
-      std::invoke(f, std::move(*value));
+      detail::call(f, std::move(*value));
     } else {
       static_assert(std::is_default_constructible_v<T>,
                     "on_recv: take a std::optional<T>; there is no T() for a closed channel");
-      std::invoke(f, T());
+      detail::call(f, T());
     }
   } else {
-    std::invoke(f);
+    detail::call(f);
   }
 }
 
@@ -139,7 +138,7 @@ class send_case {
   }
   void done(bool) {
     place_->sent();
-    std::invoke(f_);
+    detail::call(f_);
   }
   void not_done() { place_.reset(); }
 
@@ -156,7 +155,7 @@ struct timeout_case {
   std::int64_t deadline_ns;
   F f;
   void prepare(select_case&) {}
-  void done(bool) { std::invoke(f); }
+  void done(bool) { detail::call(f); }
   void not_done() {}
 };
 
@@ -165,7 +164,7 @@ struct default_case {
   static constexpr case_kind kind = case_kind::otherwise;
   F f;
   void prepare(select_case&) {}
-  void done(bool) { std::invoke(f); }
+  void done(bool) { detail::call(f); }
   void not_done() {}
 };
 
@@ -227,12 +226,12 @@ template <detail::sends C, class V = typename std::remove_cvref_t<C>::value_type
 }
 
 /// Happens when no other case has happened for that long.
-template <class Rep, class Period, class F = detail::nothing>
-[[nodiscard]] auto on_timeout(std::chrono::duration<Rep, Period> d, F f = {}) {
+template <detail::duration_like D, class F = detail::nothing>
+[[nodiscard]] auto on_timeout(D d, F f = {}) {
   return detail::timeout_case<F>{detail::deadline_after(d), std::move(f)};
 }
-template <class Clock, class Duration, class F = detail::nothing>
-[[nodiscard]] auto on_timeout(std::chrono::time_point<Clock, Duration> t, F f = {}) {
+template <detail::time_point_like Time, class F = detail::nothing>
+[[nodiscard]] auto on_timeout(Time t, F f = {}) {
   return detail::timeout_case<F>{detail::deadline_at(t), std::move(f)};
 }
 
@@ -306,11 +305,17 @@ class any_case {
  public:
   template <class Case>
     requires(!std::is_lvalue_reference_v<Case> && requires { Case::kind; })
-  any_case(Case&& c)
-      : case_(std::make_unique<holder<std::remove_cvref_t<Case>>>(std::forward<Case>(c))) {}
+  any_case(Case&& c) : case_(new holder<std::remove_cvref_t<Case>>(std::forward<Case>(c))) {}
+  any_case(any_case&& other) noexcept : case_(std::exchange(other.case_, nullptr)) {}
+  any_case& operator=(any_case&& other) noexcept {
+    any_case old = std::move(other);
+    std::swap(case_, old.case_);
+    return *this;
+  }
+  ~any_case() { delete case_; }
 
  private:
-  friend std::size_t select(std::span<any_case> cases);
+  friend GOFER_API std::size_t select(std::span<any_case> cases);
 
   struct base {
     virtual ~base() = default;
@@ -342,33 +347,16 @@ class any_case {
     Case value;
     detail::chan_core* kept = nullptr;
   };
-  std::unique_ptr<base> case_;
+  base* case_;
 };
 
 /// The same over cases that are put together at run time (Go's reflect.Select). They may be used
 /// again; a value given to on_send as an rvalue must live until then.
-inline std::size_t select(std::span<any_case> cases) {
-  std::vector<detail::select_case> table(cases.size());
-  detail::select_limit limit;
-  std::size_t chosen;
-  try {
-    for (std::size_t i = 0; i < cases.size(); ++i) {
-      cases[i].case_->look_at(limit, i);
-      cases[i].case_->prepare(table[i]);
-    }
-    chosen = detail::select_cases(table.data(), table.size(), limit.deadline_ns);
-  } catch (...) {
-    for (auto& c : cases) c.case_->not_done();
-    throw;
-  }
-  if (chosen == detail::select_timed_out) chosen = limit.index;
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    if (i != chosen) cases[i].case_->not_done();
-  }
-  cases[chosen].case_->done(table[chosen].ok);
-  return chosen;
+GOFER_API std::size_t select(std::span<any_case> cases);
+/// The same for a std::vector of cases, which may be a temporary.
+template <class Cases>
+requires std::is_constructible_v<std::span<any_case>, Cases&> std::size_t select(Cases&& cases) {
+  return select(std::span<any_case>(cases));
 }
-inline std::size_t select(std::vector<any_case>& cases) { return select(std::span(cases)); }
-inline std::size_t select(std::vector<any_case>&& cases) { return select(std::span(cases)); }
 
 }  // namespace gofer

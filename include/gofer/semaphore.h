@@ -7,9 +7,8 @@
 #include <gofer/detail/config.h>
 #include <gofer/detail/deadline.h>
 #include <gofer/detail/wait_queue.h>
+#include <gofer/detail/word.h>
 
-#include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <mutex>
@@ -37,13 +36,12 @@ class GOFER_API semaphore {
   void acquire(std::int64_t n = 1) { acquire_until(n, detail::no_deadline); }
   [[nodiscard]] bool try_acquire(std::int64_t n = 1) { return acquire_until(n, 0); }
   /// Returns false, and takes nothing, if the time was over first.
-  template <class Rep, class Period>
-  [[nodiscard]] bool try_acquire_for(std::chrono::duration<Rep, Period> d, std::int64_t n = 1) {
+  template <detail::duration_like D>
+  [[nodiscard]] bool try_acquire_for(D d, std::int64_t n = 1) {
     return acquire_until(n, detail::deadline_after(d));
   }
-  template <class Clock, class Duration>
-  [[nodiscard]] bool try_acquire_until(std::chrono::time_point<Clock, Duration> t,
-                                       std::int64_t n = 1) {
+  template <detail::time_point_like Time>
+  [[nodiscard]] bool try_acquire_until(Time t, std::int64_t n = 1) {
     return acquire_until(n, detail::deadline_at(t));
   }
   /// Returns false if the context was done first.
@@ -51,20 +49,20 @@ class GOFER_API semaphore {
   /// Gives n permits back, or adds them.
   void release(std::int64_t n = 1);
   /// The number of permits that are free now.
-  std::int64_t available() const noexcept { return permits_.load(std::memory_order_relaxed); }
+  std::int64_t available() const noexcept { return permits_.load(detail::order::relaxed); }
 
  private:
   [[noreturn]] static std::int64_t throw_negative();
   bool acquire_until(std::int64_t n, std::int64_t deadline_ns);
-  bool acquire_limited(std::int64_t n, const void* limit);
+  bool acquire_limited(std::int64_t n, const internal::WaitLimit& limit);
   internal::Waiter* grant();
   bool is_beyond(std::int64_t n) const;
   void grow(std::int64_t all);
-  static bool unlock(internal::G* g, void* self);
+  static void unlock(void* self);
 
-  std::atomic<std::uint32_t> lock_{0};
-  std::atomic<std::int64_t> permits_;  // written under the lock
-  std::int64_t all_;                   // permits that exist, free or taken; 0: not known
+  detail::word<std::uint32_t> lock_{0};
+  detail::word<std::int64_t> permits_;  // written under the lock
+  std::int64_t all_;                    // permits that exist, free or taken; 0: not known
   internal::WaitQueue queue_;
   internal::WaitQueue beyond_;  // waiters that want more than all_
 };

@@ -32,12 +32,13 @@
 
 #include <gofer/context.h>
 #include <gofer/detail/config.h>
+#include <gofer/detail/function.h>
+#include <gofer/detail/invoke.h>
 #include <gofer/net.h>
 
 #include <chrono>
 #include <cstddef>
 #include <exception>
-#include <functional>
 #include <memory>
 #include <type_traits>
 #include <utility>
@@ -54,18 +55,18 @@ class handler {
               std::is_invocable_v<std::decay_t<F>&, conn>))
   handler(F&& f) {  // NOLINT(google-explicit-constructor): lambdas are handlers
     using callable = std::decay_t<F>;
-    call_ = [f = std::make_shared<callable>(std::forward<F>(f))](conn c, const context& ctx) {
+    call_ = [f = callable(std::forward<F>(f))](conn c, const context& ctx) mutable {
       if constexpr (std::is_invocable_v<callable&, conn, const context&>) {
-        std::invoke(*f, std::move(c), ctx);
+        detail::call(f, std::move(c), ctx);
       } else {
-        std::invoke(*f, std::move(c));
+        detail::call(f, std::move(c));
       }
     };
   }
   void operator()(conn c, const context& ctx) const { call_(std::move(c), ctx); }
 
  private:
-  std::function<void(conn, const context&)> call_;
+  detail::shared_function<void(conn, const context&)> call_;
 };
 
 struct serve_options {
@@ -79,7 +80,7 @@ struct serve_options {
   /// shutdown(), which would wait for its caller. If it is empty, each error is one line on stderr.
   /// Exceptions of handlers that a shutdown has cancelled, or of a wait with net::serving(ctx), are
   /// not reported.
-  std::function<void(const std::exception_ptr& error, const address& remote)> on_error{};
+  detail::shared_function<void(const std::exception_ptr& error, const address& remote)> on_error{};
 };
 
 /// Serves any number of listeners until it is shut down.

@@ -35,8 +35,8 @@
 #include <gofer/chan.h>
 #include <gofer/context.h>
 #include <gofer/detail/config.h>
+#include <gofer/detail/function.h>
 
-#include <functional>
 #include <initializer_list>
 #include <span>
 #include <stdexcept>
@@ -78,7 +78,7 @@ struct notified_context {
   context ctx;
   /// Cancels ctx and releases the signals. Until then the signals have no other effect, even if ctx
   /// is done. after_func(ctx, stop) lets a second Ctrl-C end the process.
-  std::function<void()> stop;
+  detail::shared_function<void()> stop;
 };
 
 /// Returns a context that is cancelled by the first of these signals, whose cause() is then a

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <gofer/context.h>
+#include <gofer/detail/invoke.h>
 #include <gofer/future.h>
 #include <gofer/mutex.h>
 #include <gofer/semaphore.h>
@@ -14,7 +15,6 @@
 
 #include <cstddef>
 #include <exception>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <type_traits>
@@ -152,7 +152,7 @@ class task_group {
                    [this, place = std::move(place), f = std::decay_t<F>(std::forward<F>(f)),
                     ... args = std::decay_t<Args>(std::forward<Args>(args))]() mutable {
                      try {
-                       std::invoke(std::move(f), std::move(args)...);
+                       detail::call(std::move(f), std::move(args)...);
                      } catch (...) {
                        if (detail::goroutine_exits()) throw;
                        fail(std::current_exception());

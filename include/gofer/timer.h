@@ -13,11 +13,11 @@
 #include <gofer/chan.h>
 #include <gofer/detail/config.h>
 #include <gofer/detail/deadline.h>
+#include <gofer/detail/invoke.h>
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <new>
 #include <type_traits>
@@ -92,7 +92,7 @@ std::int64_t fire_at(std::chrono::duration<Rep, Period> d) {
 
 template <class F>
 struct timer_func_of {
-  static void call(void* f) { std::invoke(*static_cast<F*>(f)); }
+  static void call(void* f) { detail::call(*static_cast<F*>(f)); }
   static void destroy(void* f) noexcept { static_cast<F*>(f)->~F(); }
   static constexpr timer_func func{sizeof(F), alignof(F), &call, &destroy};
 };

@@ -8,11 +8,9 @@
 #include <gofer/detail/config.h>
 #include <gofer/detail/deadline.h>
 #include <gofer/detail/spawn.h>
+#include <gofer/detail/word.h>
 
-#include <atomic>
-#include <chrono>
 #include <cstdint>
-#include <functional>
 #include <type_traits>
 #include <utility>
 
@@ -21,8 +19,8 @@ namespace gofer {
 class context;
 
 namespace internal {
-struct G;
 struct Waiter;
+struct WaitLimit;
 }  // namespace internal
 
 /// A counter that can be waited for. Works in goroutines and in foreign threads. The wait_group
@@ -37,7 +35,7 @@ class GOFER_API wait_group {
   /// below zero is a fatal error ("sync: negative WaitGroup counter").
   void add(int n) {
     const auto delta = static_cast<std::uint64_t>(static_cast<std::int64_t>(n)) * one;
-    const std::uint64_t now = state_.fetch_add(delta, std::memory_order_acq_rel) + delta;
+    const std::uint64_t now = state_.fetch_add(delta, detail::order::acq_rel) + delta;
     if (static_cast<std::int64_t>(now) < static_cast<std::int64_t>(one)) add_slow(now);
   }
 
@@ -45,16 +43,16 @@ class GOFER_API wait_group {
 
   /// Returns once the counter is zero.
   void wait() {
-    if (state_.load(std::memory_order_acquire) >= one) wait_until(detail::no_deadline);
+    if (state_.load(detail::order::acquire) >= one) wait_until(detail::no_deadline);
   }
   /// Returns false if the time was over first.
-  template <class Rep, class Period>
-  [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> d) {
-    return state_.load(std::memory_order_acquire) < one || wait_until(detail::deadline_after(d));
+  template <detail::duration_like D>
+  [[nodiscard]] bool wait_for(D d) {
+    return state_.load(detail::order::acquire) < one || wait_until(detail::deadline_after(d));
   }
-  template <class Clock, class Duration>
-  [[nodiscard]] bool wait_until(std::chrono::time_point<Clock, Duration> t) {
-    return state_.load(std::memory_order_acquire) < one || wait_until(detail::deadline_at(t));
+  template <detail::time_point_like Time>
+  [[nodiscard]] bool wait_until(Time t) {
+    return state_.load(detail::order::acquire) < one || wait_until(detail::deadline_at(t));
   }
   /// Returns false if the context was done first.
   [[nodiscard]] bool wait(const context& ctx);
@@ -75,6 +73,7 @@ class GOFER_API wait_group {
   }
 
  private:
+  friend class latch;
   friend class task_group;
   // The counter is the upper half of the word, signed. Of the lower half, one bit says that there
   // are waiters, and one locks their list.
@@ -97,15 +96,18 @@ class GOFER_API wait_group {
     detail::spawn_member(options, this, std::forward<F>(f), std::forward<Args>(args)...);
     undo.group = nullptr;
   }
-  static bool unlock(internal::G* g, void* group);
+  bool try_wait() {
+    return state_.load(detail::order::acquire) < one || wait_until(std::int64_t{0});
+  }
+  static void unlock(void* group);
   void add_slow(std::uint64_t now);
   void wake_limited(internal::Waiter*& list);
   bool wait_until(std::int64_t deadline_ns);
-  bool wait_limited(const void* limit);
+  bool wait_limited(const internal::WaitLimit& limit);
   void remove(internal::Waiter& w);
 
-  std::atomic<std::uint64_t> state_{0};
-  std::atomic<internal::Waiter*> waiters_{nullptr};  // the newest; meaningful with `waiting`
+  detail::word<std::uint64_t> state_{0};
+  detail::word<internal::Waiter*> waiters_{nullptr};  // the newest; meaningful with `waiting`
 };
 
 }  // namespace gofer

@@ -4,21 +4,21 @@
 //
 // A goroutine that parks may go on in another thread, but a pthread mutex, and with it std::mutex,
 // belongs to the thread that locked it. glibc notes the owner in the mutex, and the writer in a
-// read-write lock. This library takes the place of four functions and compares:
-//  - a thread unlocks what another thread has locked: the goroutine has moved meanwhile;
-//  - a thread locks an ordinary mutex that it holds already: an earlier goroutine of this thread
-//    holds it, and has parked (or the program locks it twice, which is no better).
-// It reports what really happened in this run. A goroutine that went on in its old thread, before
-// anybody else wanted the lock, is not seen, nor is one that holds a lock for reading. So the
-// program should run with several processors and be busy.
+// read-write lock. This library replaces four functions of libc and reports two cases:
+//  - A thread unlocks what another thread has locked: the goroutine has moved meanwhile.
+//  - A thread locks an ordinary mutex that it holds already: an earlier goroutine of this thread
+//    holds it, and has parked. (Or the program locks it twice, which is no better.)
+// It reports what really happened in this run. It does not see a goroutine that went on in its old
+// thread before another goroutine or thread wanted the lock, and it does not see a goroutine that
+// holds a lock for reading. So the program should run with several processors and be busy.
 //
-// A child of fork() reports nothing. Its thread has another id than the one that locked in the
-// parent, and unlocks what that one held, in atfork handlers for example. So a report compares the
-// process's id first. Rejected: pthread_atfork, because the handlers of libraries that registered
-// theirs before run earlier.
+// A child of fork() reports nothing. Its thread has another id than the thread that locked in the
+// parent, and it unlocks what that thread held, for example in atfork handlers. So a report
+// compares the process's id first. Rejected: pthread_atfork, because the handlers of libraries that
+// registered earlier run first.
 //
-// Rejected: counting the locks of each thread and looking at every park, because every park would
-// pay for it, in programs that do not check too.
+// Rejected: counting the locks of each thread and checking the count at every park, because every
+// park would pay for it, even in programs that do not check.
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <pthread.h>
@@ -47,10 +47,10 @@ F next(std::atomic<F>& found, const char* name) {
   return f;
 }
 
-// Before it is known, nothing is reported.
+// Before this is set, nothing is reported.
 const pid_t process = getpid();
 
-// The report may lock a mutex in its turn.
+// Set while this thread makes a report, which may itself lock a mutex.
 thread_local bool reports = false;
 
 void report(const char* lock, const void* address, int owner, const char* does) {
@@ -64,7 +64,7 @@ void report(const char* lock, const void* address, int owner, const char* does) 
                     "gofer check: the %s at %p, locked by thread %d, is %s by thread %d: a "
                     "goroutine held it while it parked\n",
                     lock, address, owner, does, self());
-  // If stderr cannot be written, the check goes on, and aborts if it shall.
+  // If stderr cannot be written, the check goes on, and aborts if it was told to.
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text, static_cast<size_t>(n));
   void* frames[max_frames];
   backtrace_symbols_fd(frames, backtrace(frames, max_frames), STDERR_FILENO);
@@ -73,7 +73,8 @@ void report(const char* lock, const void* address, int owner, const char* does) 
   reports = false;
 }
 
-// The kinds that block a thread which locks again; the other bits say how it is shared.
+// The kinds of mutex that block a thread which locks them again. The other bits tell how a mutex is
+// shared.
 bool is_ordinary(const pthread_mutex_t* m) {
   const int kind = m->__data.__kind & 3;
   return kind == PTHREAD_MUTEX_TIMED_NP || kind == PTHREAD_MUTEX_ADAPTIVE_NP;

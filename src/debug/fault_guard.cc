@@ -1,10 +1,10 @@
-// Running code that may fault. libdw does not survive a malloc that fails at the wrong moment, nor
-// every broken file; the report must.
+// Runs code that may fault. libdw does not survive a malloc that fails at the wrong moment, nor
+// every broken file, but the report must survive both.
 //
-// While the code runs, the handlers of the signals by which it could fail are ours, and this thread
-// has no alternate signal stack: the report of a stack overflow runs on that already, and a second
-// signal would begin at its top and overwrite the report's frames. A fault of another thread
-// meanwhile goes to the handler that was there before, on that thread's own alternate stack.
+// While the code runs, the signals by which it could fail have our handlers, and this thread has no
+// alternate signal stack. The report of a stack overflow runs on that stack already, and a second
+// signal would begin at its top and overwrite the report's frames. If another thread faults
+// meanwhile, the handler that was there before runs, on that thread's own alternate stack.
 #include "debug/fault_guard.h"
 
 #include <csetjmp>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 
-// Of the one thread that runs guarded.
+// The state of the one thread that runs guarded.
 struct Guard {
   int thread = 0;
   sigjmp_buf begin;
@@ -46,7 +46,7 @@ void on_fault(int signal_number, siginfo_t* info, void* context) {
   pass_on(signal_number, info, context);
 }
 
-// The kernel's call, because thread_calls.cc stands in front of libc's.
+// Makes the system call itself, because thread_calls.cc replaces libc's function.
 void change_signal_stack(const stack_t* stack, stack_t* old) {
   os::raw_syscall(SYS_sigaltstack, reinterpret_cast<long>(stack), reinterpret_cast<long>(old));
 }
@@ -68,7 +68,7 @@ bool run_guarded(void (*run)(void*), void* argument) {
   change_signal_stack(&none, &signal_stack);
   guard.thread = os::thread_id();
   for (size_t i = 0; i < std::size(faults); ++i) sigaction(faults[i], &action, &guard.before[i]);
-  os::set_signal_mask(SIG_UNBLOCK, &own, &before);  // a handler may have called us
+  os::set_signal_mask(SIG_UNBLOCK, &own, &before);  // the caller may be a handler
 
   const bool survived = sigsetjmp(guard.begin, 0) == 0;
   if (survived) run(argument);

@@ -1,10 +1,10 @@
-// Running code that may fault: see fault_guard.cc.
+// Runs code that may fault: see fault_guard.cc.
 #pragma once
 
 namespace gofer::internal {
 
-/// Calls run(argument). False if a fault (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT) has ended it:
-/// nothing that it had begun is undone. One thread at a time.
+/// Calls run(argument). Returns false if a fault (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT) ended
+/// the call; nothing that it had begun is undone. One thread at a time.
 bool run_guarded(void (*run)(void*), void* argument);
 
 }  // namespace gofer::internal

@@ -2,15 +2,15 @@
 // itself: traces, fatal errors, dumps.
 //
 // Invariants:
-//  - No malloc, no stdio stream, no lock: it works inside a signal handler and after a heap
-//    corruption. The one libc function with a body of its own is vsnprintf, which allocates only
-//    for floating point and for very wide fields: keep both out of formats.
-//  - errno is as before after every call, so that a report can be made between a failed call and
-//    the look at its errno.
-//  - A report that cannot be written is dropped: there is nobody left to tell.
+//  - It uses no malloc, no stdio stream and no lock, so it works in a signal handler and after a
+//    heap corruption. The one libc function with a body of its own is vsnprintf. It allocates only
+//    for floating point and for very wide fields, so keep both out of formats.
+//  - Every call preserves errno, so a report can be made between a failed call and the look at its
+//    errno.
+//  - A report that cannot be written is dropped, because there is no other place for it.
 //
-// Rejected: dprintf and FILE streams (locks and malloc), one write(2) per piece (lines of two
-// reporting threads would mix; a line that fits in the buffer leaves in one piece).
+// Rejected: dprintf and FILE streams (they lock and allocate); one write(2) per piece (the lines of
+// two reporting threads would mix, while a line that fits in the buffer is written in one piece).
 #pragma once
 
 #include <poll.h>
@@ -32,8 +32,8 @@ class FdWriter {
   FdWriter(const FdWriter&) = delete;
   FdWriter& operator=(const FdWriter&) = delete;
 
-  // Formatted text; one call gives at most `capacity` - 1 bytes, the rest is cut off. Text of
-  // unknown length goes through write().
+  // Writes formatted text. One call writes at most `capacity` - 1 bytes; the rest is cut off. Text
+  // of unknown length goes through write().
   void print(const char* format, ...) __attribute__((format(printf, 2, 3))) {
     va_list args;
     va_start(args, format);
@@ -87,8 +87,8 @@ class FdWriter {
     return true;
   }
 
-  // A descriptor may be non-blocking without our doing (a terminal or pipe shared with another
-  // process): wait for room, but not for ever, because the reader may be gone or stopped.
+  // Another process may have made the descriptor non-blocking (a shared terminal or pipe). So wait
+  // for room, but not for ever, because the reader may be gone or stopped.
   bool may_go_on(int error) const {
     if (error == EINTR) return true;
     if (error != EAGAIN) return false;

@@ -1,11 +1,11 @@
-// A scanner over demangled names. It goes once from left to right and keeps no grammar: at the
-// outermost level only a few characters matter.
+// A scanner over demangled names. It reads a name once from left to right and needs no grammar,
+// because only a few characters matter at the outermost level:
 //
-//   <     template arguments: shortened by the same rules, or "<...>" when they stay long
+//   <     template arguments: shortened by the same rules, or "<...>" if they stay long
 //   (     parameters: dropped; "(anonymous namespace)::" too
-//   {     a lambda, "{lambda(int)#2}": its parameters dropped, and its "::operator()" as well;
+//   {     a lambda, "{lambda(int)#2}": its parameters are dropped, and its "::operator()" as well;
 //         clang writes "$_1", LLVM's demangler "'lambda'(int)", g++ in DWARF "<lambda(int)>"
-//   space what stood before was the return type: dropped; or a " const" that follows parameters
+//   space the return type ends here: dropped; or a " const" that follows parameters
 //
 // Rejected: libiberty's option flags (not reachable through __cxa_demangle) and regular expressions
 // (std::regex recurses, and a trace is printed when stack may be short).
@@ -34,7 +34,8 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
   }
 }
 
-// The index after the bracket that closes the one at `open`; the end of the text if none does.
+// The index after the bracket that closes the one at `open`, or the end of the text if it is not
+// closed.
 size_t after_bracket(std::string_view text, size_t open) {
   int depth = 0;
   for (size_t i = open; i < text.size(); ++i) {
@@ -47,7 +48,7 @@ size_t after_bracket(std::string_view text, size_t open) {
   return text.size();
 }
 
-// Template arguments that are there by default and say nothing.
+// Template arguments that are defaults and tell the reader nothing.
 bool is_noise_argument(std::string_view argument) {
   for (const char* prefix : {"std::allocator<", "std::char_traits<", "std::default_delete<",
                              "std::less<", "std::hash<", "std::equal_to<"}) {
@@ -149,7 +150,7 @@ class Scanner {
     }
     const size_t end = after_bracket(in_, at_);
     const size_t next = after_qualifiers(end);
-    // In a type only the parameters of an enclosing function go: "f(int)::{lambda()#1}".
+    // In a type, only the parameters of an enclosing function are dropped: "f(int)::{lambda()#1}".
     if (is_type_ && !starts_at(in_, next, "::")) return copy(end - at_);
     at_ = next;
   }
@@ -182,7 +183,7 @@ class Scanner {
     drop_lambda_call();
   }
 
-  // Calling a lambda is the only thing one does with it: these are the names of its body.
+  // Drops the names by which a lambda is called, because its body has no other name.
   void drop_lambda_call() {
     for (std::string_view call : {"::operator()", "::_FUN", "::__invoke"}) {
       if (!starts_at(in_, at_, call)) continue;
@@ -242,7 +243,7 @@ std::string short_symbol(const char* symbol) {
   int status = 0;
   char* demangled = abi::__cxa_demangle(symbol, nullptr, nullptr, &status);
   if (demangled == nullptr) {
-    // A C function; what an optimiser appends to it (.cold, .constprop.0) is not its name.
+    // A C function. A suffix of the optimiser (.cold, .constprop.0) does not belong to its name.
     const std::string_view name = symbol;
     return std::string(name.substr(0, name.find('.', 1)));
   }
@@ -264,8 +265,8 @@ bool is_internal_name(std::string_view name) {
         "__start_context", "execute_native_thread_routine"}) {
     if (name == whole) return true;
   }
-  // A lambda in the body of a public function is as internal as what it calls, and so is the part
-  // of one that is not inlined.
+  // A lambda in the body of a public function is as internal as what it calls, and so is a part of
+  // such a lambda that is not inlined.
   return name.starts_with("gofer::") && (name.ends_with('}') || name.ends_with("_slow"));
 }
 

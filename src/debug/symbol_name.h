@@ -1,4 +1,4 @@
-// Function names for people: what a demangler writes, without what a reader skips anyway.
+// Function names for people: the demangled name, without the parts that a reader skips anyway.
 #pragma once
 
 #include <string>
@@ -6,19 +6,19 @@
 
 namespace gofer::internal {
 
-/// No return type, no parameters, template arguments only where they are short, std's decoration
-/// left out:
+/// A name without return type, parameters and std's decoration, with template arguments only if
+/// they are short:
 ///   main::{lambda()#1}::operator()() const                    main::{lambda#1}
 ///   void (anonymous namespace)::produce<int>(gofer::chan<int>)  produce<int>
-/// A name that is not understood comes back as it is.
+/// Returns a name that it does not understand as it is.
 std::string short_name(std::string_view demangled);
 
-/// The same for a symbol as the linker knows it, mangled or not.
+/// The same for a linker symbol, mangled or not.
 std::string short_symbol(const char* symbol);
 
-/// Whether a short name belongs to the library's inside or to the language's and the system's own
-/// machinery (throwing, starting a thread), which a trace for users leaves out. Names of the public
-/// interface, gofer::wait_group::wait, are not internal.
+/// Returns whether a short name belongs to the inside of the library, or to the machinery of the
+/// language and the system (throwing, starting a thread). A trace for users leaves such names out.
+/// Names of the public interface, such as gofer::wait_group::wait, are not internal.
 bool is_internal_name(std::string_view name);
 
 }  // namespace gofer::internal

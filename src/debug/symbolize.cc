@@ -1,15 +1,15 @@
-// Debug information through libdw, with the dynamic linker's symbols as fall-back.
+// Debug information through libdw, with the dynamic linker's symbols as a fallback.
 //
 // Invariants:
-//  - One Dwfl for the life of the process, made at the first use and never freed. libdw is not
-//    thread-safe on one handle: callers serialise (traceback.cc).
-//  - No network: libdw would ask a debuginfod server for every stripped library, for minutes, when
-//    DEBUGINFOD_URLS is set.
+//  - There is one Dwfl for the life of the process. It is made at the first use and never freed.
+//    libdw is not thread-safe on one handle, so callers take turns (traceback.cc).
+//  - There is no network access. If DEBUGINFOD_URLS is set, libdw would ask a debuginfod server for
+//    every stripped library, for minutes.
 //
-// Names come from the ELF symbol where a frame has one, because that exists without debug
+// Names come from the ELF symbol if a frame has one, because the symbol exists without debug
 // information and is complete: g++ writes no linkage name into DWARF for static functions, lambdas
-// and unnamed namespaces. Inlined functions have DWARF only; without linkage name they are named by
-// the scopes around their declaration.
+// and unnamed namespaces. Inlined functions have DWARF only. Without a linkage name they get their
+// names from the scopes around their declaration.
 //
 // Rejected: dwarf_getscopes (does not look into namespaces, where clang has its functions),
 // dwfl_module_addrdie alone (finds a unit through .debug_aranges, which clang does not write),
@@ -84,11 +84,12 @@ Dwfl_Module* find_module(uintptr_t address) {
   }
   Dwfl_Module* module = dwfl_addrmodule(dwfl, address);
   if (module != nullptr) return module;
-  report_modules(dwfl);  // something was loaded since
+  report_modules(dwfl);  // a module was loaded meanwhile
   return dwfl_addrmodule(dwfl, address);
 }
 
-// The compilation unit around `address` (of the process); `bias` turns it into the unit's own.
+// The compilation unit around `address`, an address of the process. `bias` is its distance from the
+// addresses in the unit.
 Dwarf_Die* find_unit(Dwfl_Module* module, uintptr_t address, Dwarf_Addr* bias) {
   Dwarf_Die* unit = dwfl_module_addrdie(module, address, bias);
   if (unit != nullptr) return unit;
@@ -104,7 +105,7 @@ const char* string_attribute(Dwarf_Die* die, unsigned int attribute) {
   return found != nullptr ? dwarf_formstring(found) : nullptr;
 }
 
-// The declaration that an inlined or out-of-line function refers to, where its scopes are.
+// The declaration to which an inlined or out-of-line function refers. It has the function's scopes.
 Dwarf_Die declaration_of(Dwarf_Die die) {
   constexpr int longest_chain = 8;  // the data may be damaged
   for (int i = 0; i < longest_chain; ++i) {
@@ -150,7 +151,7 @@ std::string readable_path(const char* path) {
   return std::filesystem::path(path).lexically_normal().string();
 }
 
-// Where an inlined function was called.
+// The place from which an inlined function was called.
 void set_call_site(SymbolFrame& frame, Dwarf_Die* unit, Dwarf_Die* inlined) {
   Dwarf_Attribute storage;
   Dwarf_Word file = 0;
@@ -193,8 +194,8 @@ bool find_function(Dwarf_Die* scope, Dwarf_Addr address, Dwarf_Die* found) {
   return false;
 }
 
-// Gives `frame`, the function around `address` (the unit's own), its line and puts the functions
-// that were inlined there before it.
+// Adds the line to `frame`, the function around `address` (in the unit's addresses), and puts the
+// functions that were inlined there before it.
 std::vector<SymbolFrame> add_debug_info(SymbolFrame frame, Dwarf_Die* unit, Dwarf_Addr address) {
   Dwarf_Die function;
   std::vector<Dwarf_Die> inlined;  // outermost first
@@ -206,7 +207,7 @@ std::vector<SymbolFrame> add_debug_info(SymbolFrame frame, Dwarf_Die* unit, Dwar
     }
   }
 
-  // The line belongs to the innermost function; each of the others is at the call of the one in it.
+  // The line belongs to the innermost function. Each of the others is at its call of the next one.
   SymbolFrame line;
   if (Dwarf_Line* found = dwarf_getsrc_die(unit, address); found != nullptr) {
     const char* path = dwarf_linesrc(found, nullptr, nullptr);

@@ -1,4 +1,4 @@
-// From an address in code to the functions, file and line it belongs to.
+// From an address in code to the functions, the file and the line to which it belongs.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 namespace gofer::internal {
 
 struct SymbolFrame {
-  std::string name;  // short; empty if nobody knows
-  std::string file;  // empty: no line known
+  std::string name;  // short; empty if it is unknown
+  std::string file;  // empty if no line is known
   int line = 0;
   bool inlined = false;         // inlined into the next frame of the list
   uintptr_t function = 0;       // where the function begins, 0 if inlined or unknown
@@ -17,9 +17,9 @@ struct SymbolFrame {
   uintptr_t module_offset = 0;  // as addr2line wants it
 };
 
-/// The function at `address` and, before it, those that were inlined there, innermost first. Never
-/// empty. Uses libdw where it was built in, else the dynamic linker's symbols; allocates; one
-/// thread at a time.
+/// The function at `address` and, before it, the functions that were inlined there, innermost
+/// first. Never empty. Uses libdw if it was built in, otherwise the dynamic linker's symbols.
+/// Allocates. One thread at a time.
 std::vector<SymbolFrame> symbolize(uintptr_t address);
 
 }  // namespace gofer::internal

@@ -2,14 +2,13 @@
 //
 // Invariants:
 //  - One thread at a time uses libdw.
-//  - Symbolising runs on a stack of its own: one long template name takes 40 KiB in the demangler,
-//    and a trace may be wanted on a signal stack, or at the end of a goroutine's.
-//  - Where symbolising cannot be had (no memory, libdw busy or dead), the plain printers give
-//    module and offset, so that a report is never without a trace. After a fault in libdw nobody
-//    asks it again.
+//  - Symbolising runs on a stack of its own, because one long template name takes 40 KiB in the
+//    demangler, and a trace may be needed on a signal stack, or at the end of a goroutine's stack.
+//  - If symbolising fails (no memory, libdw busy or faulted), the plain printers print module and
+//    offset, so that a report is never without a trace. After a fault, libdw is not used again.
 //
-// Rejected: a child process that symbolises (fork waits for the allocator's locks, which may be
-// what is broken).
+// Rejected: a child process that symbolises, because fork waits for the allocator's locks, and the
+// allocator may be what is broken.
 #include "debug/traceback.h"
 
 #include <dlfcn.h>
@@ -32,9 +31,10 @@
 namespace gofer::internal {
 namespace {
 
-// libdw is used by one thread at a time. Not a lock of the runtime: this must work in any thread
-// and state. A thread that comes back while it holds it (a fault inside libdw, in the handler of
-// which a trace is printed) must not wait for itself, nor any thread for ever: it prints plainly.
+// Lets one thread at a time use libdw. It is not a lock of the runtime, because it must work in any
+// thread and state. A thread that holds it may come here again, if libdw faults and the handler
+// prints a trace. It must not wait for itself, and no thread may wait for ever: such a thread uses
+// the plain printers.
 class SymbolLock {
  public:
   SymbolLock() {
@@ -59,9 +59,9 @@ class SymbolLock {
   bool held_ = false;
 };
 
-// Blocks every signal that has a handler: a second one on the same signal stack would begin at its
-// top, over the frames that called us. Only those by which this code itself could fail come
-// through, if they did before: their handler makes a report and does not return.
+// Blocks every signal that has a handler, because a second signal on the same signal stack would
+// begin at its top and overwrite the frames that called this code. The signals by which this code
+// itself could fail stay unblocked if they were: their handler makes a report and does not return.
 sigset_t mask_without_handlers(const sigset_t& before) {
   constexpr int highest = 64;
   sigset_t mask = before;
@@ -88,12 +88,12 @@ void run_on_large_stack(void (*run)(void*), void* argument) {
   os::set_signal_mask(SIG_BLOCK, nullptr, &before);
   const sigset_t meanwhile = mask_without_handlers(before);
   os::set_signal_mask(SIG_SETMASK, &meanwhile, nullptr);
-  gofer_call_on_stack(run, argument, static_cast<char*>(stack) + size);
+  arch::gofer_call_on_stack(run, argument, static_cast<char*>(stack) + size);
   os::set_signal_mask(SIG_SETMASK, &before, nullptr);
   munmap(stack, size);
 }
 
-// The plain printers: the dynamic linker's symbols as they are, which takes no memory.
+// The plain printers: they print the dynamic linker's symbols as they are, and need no memory.
 
 void print_plain_name(FdWriter& out, uintptr_t lookup) {
   Dl_info info;
@@ -156,7 +156,7 @@ bool is_hidden(const SymbolFrame& frame) {
   return false;
 }
 
-// Gives the number of frames that were shown.
+// Returns the number of frames that it has printed.
 size_t print_symbolized(FdWriter& out, uintptr_t pc, uintptr_t lookup, bool hide) {
   size_t shown = 0;
   for (const SymbolFrame& frame : symbolize(lookup)) {
@@ -166,7 +166,7 @@ size_t print_symbolized(FdWriter& out, uintptr_t pc, uintptr_t lookup, bool hide
     print_location(out, frame, pc);
     ++shown;
   }
-  out.flush();  // the next address may be the one that libdw dies of
+  out.flush();  // libdw may fault at the next address
   return shown;
 }
 
@@ -202,7 +202,7 @@ void run_work(void* argument) {
   if (!run_guarded(work.run, work.argument)) symbols_are_dead = true;
 }
 
-// Work that uses libdw; false if it cannot be done, or not to the end.
+// Does work that uses libdw. Returns false if the work could not be done, or not to its end.
 bool run_with_symbols(void (*run)(void*), void* argument) {
   const SymbolLock lock;
   if (!lock.held() || symbols_are_dead) return false;
@@ -216,8 +216,8 @@ struct Creator {
   SymbolFrame frame{};
 };
 
-// The function in whose text the call before `pc` was written: the innermost one that is not the
-// library's.
+// The function in whose source text the call before `pc` stands: the innermost function that is not
+// the library's.
 void find_creator(void* argument) {
   Creator& creator = *static_cast<Creator*>(argument);
   try {

@@ -1,7 +1,7 @@
 // Traces in Go's format, from the pcs that unwind.h collects.
 //
-// Used only when the process reports something (deadlock, uncaught exception, stack overflow,
-// dump), so nothing here is fast; everything is meant to work in a broken process.
+// Traces are printed only when the process makes a report (deadlock, uncaught exception, stack
+// overflow, dump). So nothing here is fast, and everything must work in a broken process.
 #pragma once
 
 #include <cstddef>
@@ -14,30 +14,31 @@
 namespace gofer::internal {
 
 struct FrameOptions {
-  /// Leaves out what belongs to the library's inside, to the throwing of exceptions and to the
-  /// start of a thread, unless nothing would be left.
+  /// Leaves out frames of the library's inside, of throwing exceptions and of starting a thread,
+  /// unless no frame would be left.
   bool hide_internal = true;
-  /// Neither malloc nor debug information: symbols of the dynamic linker only, not demangled. For a
-  /// signal that may have interrupted malloc.
+  /// Uses neither malloc nor debug information, only the symbols of the dynamic linker, not
+  /// demangled. For a signal that may have interrupted malloc.
   bool no_malloc = false;
 };
 
-/// Whether one of these functions is malloc or one of its family: a signal handler that finds that
-/// it interrupted one must not allocate in this thread, which may hold the allocator's lock.
+/// Returns whether one of these functions is malloc or one of its family. A signal handler that has
+/// interrupted such a function must not allocate, because its thread may hold the allocator's lock.
 bool is_in_malloc(std::span<const uintptr_t> pcs);
 
-/// One entry per function, inlined ones (without offset) included:
+/// Prints one entry per function, also for inlined functions (without an offset):
 ///   name(...)
 ///     path/file.cc:79 +0x31e
-/// and where there is no line: the module and the offset in it, for addr2line. Needs little stack:
-/// the work is done on a stack of its own; no handler of an asynchronous signal runs meanwhile.
+/// If there is no line, prints the module and the offset in it, for addr2line. Needs little stack,
+/// because the work is done on a stack of its own. No handler of an asynchronous signal runs
+/// meanwhile.
 void print_frames(int fd, std::span<const uintptr_t> pcs, const FrameOptions& options = {});
 
-/// "created by NAME in goroutine N" (without the latter if N is 0) and the line below it; `pc` is
-/// the return address of the call that created the goroutine. The library's own frames are skipped.
+/// Prints "created by NAME in goroutine N" ("created by NAME" if N is 0) and the line below it.
+/// `pc` is the return address of the call that created the goroutine. Skips the library's frames.
 void print_creator(int fd, uintptr_t pc, uint64_t parent_id, const FrameOptions& options = {});
 
-/// The function around the return address `pc`, by the rule of print_creator; "?" if there is none.
+/// The function around the return address `pc`, chosen as in print_creator; "?" if there is none.
 std::string describe_pc(uintptr_t pc);
 
 }  // namespace gofer::internal

@@ -134,12 +134,6 @@ volatile int depth;  // writes to it keep calls from being tail calls
   depth = 1;
 }
 
-Context context_of(const ucontext_t& c) {
-  const auto at = [&](int i) { return static_cast<uintptr_t>(c.uc_mcontext.gregs[i]); };
-  return {at(REG_RIP), at(REG_RSP), at(REG_RBP), at(REG_RBX),
-          at(REG_R12), at(REG_R13), at(REG_R14), at(REG_R15)};
-}
-
 class StoppedStack : public testing::Test {
  protected:
   void SetUp() override {
@@ -153,7 +147,7 @@ class StoppedStack : public testing::Test {
 
   Pcs unwound(size_t room) {
     Pcs pcs(room);
-    pcs.resize(unwind(context_of(inside), pcs));
+    pcs.resize(unwind(arch::interrupted_registers(&inside), pcs));
     return pcs;
   }
 
@@ -164,7 +158,8 @@ TEST_F(StoppedStack, IsUnwoundToItsEnd) {
   const Pcs pcs = unwound(64);
   ASSERT_GE(pcs.size(), 3u);
   EXPECT_LE(pcs.size(), 5u);  // libc's entry function, and a sanitizer's swapcontext
-  EXPECT_EQ(pcs[0], context_of(inside).pc - 1);  // in the call, not after it
+  arch::Registers registers = arch::interrupted_registers(&inside);
+  EXPECT_EQ(pcs[0], arch::pc_of(registers) - 1);  // in the call, not after it
 }
 
 TEST_F(StoppedStack, ShowsItsFunctionsAndLines) {

@@ -10,20 +10,16 @@
 #include <cstdint>
 #include <span>
 
+#include "arch/arch.h"
+
 namespace gofer::internal {
 
-/// Registers of a stack that is not running: those that a function must preserve (x86-64), and
-/// `pc`, where it goes on after the call or the assembly that stopped it. `sp` is its value at
-/// `pc`.
-struct Context {
-  uintptr_t pc, sp, bp, bx, r12, r13, r14, r15;
-};
-
-/// The stack that `from` describes. It must not run meanwhile. Ends at a frame whose CFI declares
-/// the return address undefined, at code without CFI, or when `pcs` is full; gives the number of
-/// entries, at least 1 when there is room. No malloc, and no lock (glibc 2.35): fit for signal
-/// handlers.
-size_t unwind(const Context& from, std::span<uintptr_t> pcs);
+/// The stack that `from` describes: its pc is where the stack goes on after the call or the
+/// assembly that stopped it, its sp the value there. It must not run meanwhile. Ends at a frame
+/// whose CFI declares the return address undefined, at code without CFI, or when `pcs` is full;
+/// gives the number of entries, at least 1 when there is room. No malloc, and no lock (glibc 2.35):
+/// fit for signal handlers.
+size_t unwind(const arch::Registers& from, std::span<uintptr_t> pcs);
 
 /// The running stack; entry 0 is the caller of unwind_here when `skip` is 0.
 [[gnu::noinline]] size_t unwind_here(std::span<uintptr_t> pcs, size_t skip);
@@ -31,10 +27,5 @@ size_t unwind(const Context& from, std::span<uintptr_t> pcs);
 /// The code that a signal interrupted; `ucontext` is the handler's third argument. A jump to an
 /// address where no code is (a call through a null pointer) is followed to the caller.
 size_t unwind_signal(const void* ucontext, std::span<uintptr_t> pcs);
-
-/// Calls run(argument) on the stack that ends at `top`, aligned to 16 bytes. Here because this and
-/// the unwinder's entry are all the assembly that reports need.
-extern "C" [[gnu::visibility("hidden")]] void gofer_call_on_stack(void (*run)(void*),
-                                                                  void* argument, void* top);
 
 }  // namespace gofer::internal

@@ -8,14 +8,7 @@
 #include <gofer/blocking.h>
 #include <gofer/fd.h>
 
-#include <fcntl.h>
 #include <limits.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -23,7 +16,9 @@
 
 #include "io/fd_state.h"
 #include "io/sigpipe.h"
-#include "sync/limit.h"
+#include "os/file.h"
+#include "os/socket.h"
+#include "sync/until_done.h"
 
 namespace gofer {
 
@@ -32,11 +27,6 @@ using namespace internal;
 static_assert(sizeof(buffer) == sizeof(iovec) && sizeof(const_buffer) == sizeof(iovec));
 
 namespace internal {
-
-[[gnu::noinline]] int last_error() noexcept {
-  asm volatile("");
-  return errno;
-}
 
 FdState* open_fd(int native, FdKind kind, std::error_code& ec) noexcept {
   ec.clear();
@@ -56,7 +46,7 @@ void close_fd(FdState* s) noexcept {
   if (s->closed.exchange(true, std::memory_order_seq_cst)) return;
   if (sched.forked.load(relaxed)) {  // who waits, epoll and the socket file are the parent's
     std::free(s->socket_file);
-    ::close(s->native);
+    os::close(s->native);
     return;
   }
   if (s->poll != nullptr) poll_close(s->poll);
@@ -64,11 +54,11 @@ void close_fd(FdState* s) noexcept {
   const std::scoped_lock lock_writing(s->writing);
   const std::scoped_lock lock_control(s->control);
   if (s->socket_file != nullptr) {
-    unlink(s->socket_file);
+    os::unlink(s->socket_file);
     std::free(s->socket_file);
   }
   if (s->poll != nullptr) poll_free(s->poll, s->native);
-  ::close(s->native);
+  os::close(s->native);
 }
 
 void forget_fd(FdState* s) noexcept {
@@ -103,7 +93,7 @@ std::error_code check_io(FdState* s, IoSide side, const context* ctx) noexcept {
 }
 
 std::error_code wait_io(FdState* s, IoSide side, const context* ctx) noexcept {
-  detail::chan_core* done = ctx != nullptr ? until_done(*ctx).done : nullptr;
+  Closable* done = ctx != nullptr ? until_done(*ctx).done : nullptr;
   switch (poll_wait(s->poll, side == IoSide::in ? s->poll->in : s->poll->out, done)) {
     case PollEnd::ready:
       break;
@@ -126,34 +116,35 @@ std::error_code wait_io(FdState* s, IoSide side, const context* ctx) noexcept {
 namespace {
 
 FdKind kind_of(int native) {
-  struct stat info;
-  if (fstat(native, &info) != 0) return FdKind::other;
-  if (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode) || S_ISBLK(info.st_mode)) return FdKind::file;
-  if (!S_ISSOCK(info.st_mode)) return FdKind::other;
+  const os::FileType type = os::file_type(native);
+  if (type == os::FileType::disk) return FdKind::file;
+  if (type != os::FileType::socket) return FdKind::other;
   const auto option = [native](int name) {
     int value = -1;
-    socklen_t size = sizeof value;
-    return getsockopt(native, SOL_SOCKET, name, &value, &size) == 0 ? value : -1;
+    return os::get_option(native, SOL_SOCKET, name, value) == 0 ? value : -1;
   };
   if (option(SO_TYPE) != SOCK_STREAM) return FdKind::packets;
   return option(SO_PROTOCOL) == IPPROTO_TCP ? FdKind::tcp : FdKind::socket;
 }
 
 FdState* adopt(int native, std::error_code& ec) noexcept {
-  const int flags = fcntl(native, F_GETFL);
+  const int flags = os::get_flags(native);
   if (flags < 0) {
-    ec = system_error_code(last_error());
+    ec = system_error_code(-flags);
     return nullptr;
   }
   const FdKind kind = kind_of(native);
+  int error = 0;
+  if (kind != FdKind::file && (flags & O_NONBLOCK) == 0) {
+    error = -os::set_flags(native, flags | O_NONBLOCK);
+  }
   FdState* s = nullptr;
-  if (kind != FdKind::file && (flags & O_NONBLOCK) == 0 &&
-      fcntl(native, F_SETFL, flags | O_NONBLOCK) != 0) {
-    ec = system_error_code(last_error());
+  if (error != 0) {
+    ec = system_error_code(error);
   } else {
     s = open_fd(native, kind, ec);
   }
-  if (s == nullptr) ::close(native);
+  if (s == nullptr) os::close(native);
   return s;
 }
 
@@ -178,8 +169,8 @@ ssize_t read_some(FdState* s, const context* ctx, std::span<const buffer> to, st
   const auto* vector = reinterpret_cast<const iovec*>(to.data());
   const auto count = static_cast<int>(to.size());
   const auto attempt = [=](int native) {
-    return or_error(count == 1 ? ::read(native, vector->iov_base, vector->iov_len)
-                               : ::readv(native, vector, count));
+    return count == 1 ? os::read(native, vector->iov_base, vector->iov_len)
+                      : os::readv(native, vector, count);
   };
   if (room == 0) {  // what a datagram socket would take as a wish to drop one
     ec = check_io(s, IoSide::in, ctx);
@@ -206,16 +197,14 @@ ssize_t write_some(FdState* s, const context* ctx, std::span<const const_buffer>
       case FdKind::tcp:
       case FdKind::socket:
       case FdKind::packets: {
-        if (count == 1) {
-          return or_error(send(native, vector->iov_base, vector->iov_len, MSG_NOSIGNAL));
-        }
+        if (count == 1) return os::send(native, vector->iov_base, vector->iov_len);
         msghdr message{};
         message.msg_iov = vector;
         message.msg_iovlen = static_cast<size_t>(count);
-        return or_error(sendmsg(native, &message, MSG_NOSIGNAL));
+        return os::sendmsg(native, &message);
       }
       case FdKind::file:
-        return blocking([&] { return or_error(::writev(native, vector, count)); });
+        return blocking([&] { return os::writev(native, vector, count); });
       case FdKind::other:
         break;
     }
@@ -282,8 +271,8 @@ size_t write_all_call(FdState* s, const context* ctx, const_buffer from,
 void wait_call(FdState* s, IoSide side, const context* ctx, std::error_code& ec) noexcept {
   do_io(s, side, ctx, ec, [=](int native) -> ssize_t {
     pollfd request{native, static_cast<short>(side == IoSide::in ? POLLIN : POLLOUT), 0};
-    const int n = ::poll(&request, 1, 0);
-    return n == 0 ? -EAGAIN : or_error(n);
+    const int n = os::poll(&request, 1, 0);
+    return n == 0 ? -EAGAIN : n;
   });
 }
 

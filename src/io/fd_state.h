@@ -53,11 +53,6 @@ void close_fd(FdState* s) noexcept;
 /// left alone.
 void forget_fd(FdState* s) noexcept;
 
-/// The errno of a call that has just failed. Not inlined: the address of errno must be asked for in
-/// the thread of the moment, and compilers keep it over calls that may switch.
-int last_error() noexcept;
-/// What a system call returned, or -errno.
-inline ssize_t or_error(ssize_t n) noexcept { return n >= 0 ? n : -last_error(); }
 inline std::error_code system_error_code(int error) { return {error, std::system_category()}; }
 
 enum class IoSide : uint8_t { in, out };

@@ -22,10 +22,8 @@
 #include <gofer/mutex.h>
 #include <gofer/signal.h>
 
-#include <pthread.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -38,7 +36,9 @@
 #include <vector>
 
 #include "io/fd_state.h"
-#include "os/raw_syscall.h"
+#include "os/file.h"
+#include "os/process.h"
+#include "os/signal.h"
 #include "runtime/poll/netpoll.h"
 #include "runtime/report/panic.h"
 
@@ -60,8 +60,7 @@ void on_signal(int number) {
   in_handler.fetch_add(1);
   if (const int to = wake_fd.load(); to >= 0) {
     pending.fetch_or(bit_of(number));
-    const std::uint64_t one = 1;
-    internal::os::raw_syscall(SYS_write, to, reinterpret_cast<long>(&one), sizeof one);
+    internal::os::add_to_event(to);
     internal::netpoll_look_soon();  // nobody may be there to hear of it
   }
   in_handler.fetch_sub(1);
@@ -80,7 +79,7 @@ class Events : public fd {
 
 class Registry {
  public:
-  Registry() { pthread_atfork(nullptr, nullptr, on_fork_child); }
+  Registry() { internal::os::at_fork_in_child(on_fork_child); }
 
   void add(const send_chan<int>& to, Signals wanted) {
     const std::scoped_lock hold(lock_);
@@ -148,8 +147,8 @@ class Registry {
       action.sa_handler = on_signal;
       action.sa_flags = SA_ONSTACK | SA_RESTART;
       sigfillset(&action.sa_mask);
-      if (sigaction(number, &action, &before_[number]) != 0) {
-        throw std::system_error(errno, std::system_category(), "gofer::signal_notify");
+      if (const int n = internal::os::set_signal_action(number, &action, &before_[number]); n < 0) {
+        throw std::system_error(-n, std::system_category(), "gofer::signal_notify");
       }
       caught_ |= bit_of(number);
     });
@@ -159,8 +158,10 @@ class Registry {
   void restore(Signals set) {
     for_each(set, [this](int number) {
       struct sigaction now {};
-      sigaction(number, nullptr, &now);
-      if (now.sa_handler == on_signal) sigaction(number, &before_[number], nullptr);
+      internal::os::set_signal_action(number, nullptr, &now);
+      if (now.sa_handler == on_signal) {
+        internal::os::set_signal_action(number, &before_[number], nullptr);
+      }
     });
     caught_ &= ~set;
     if (caught_ == 0) wake_fd.store(-1);
@@ -175,8 +176,10 @@ class Registry {
   }
 
   void start_reader() {
-    const int native = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (native < 0) throw std::system_error(errno, std::system_category(), "gofer::signal_notify");
+    const int native = internal::os::open_event();
+    if (native < 0) {
+      throw std::system_error(-native, std::system_category(), "gofer::signal_notify");
+    }
     const Events events(native);
     go({.name = "gofer signals"}, [this, events] { read_all(events); });
     events_ = events;
@@ -250,8 +253,9 @@ void Registry::on_fork_child() {
   const Registry& r = registry();
   for (int number = 1; number <= last_signal; ++number) {
     struct sigaction now {};
-    if (sigaction(number, nullptr, &now) == 0 && now.sa_handler == on_signal) {
-      sigaction(number, &r.before_[number], nullptr);
+    if (internal::os::set_signal_action(number, nullptr, &now) == 0 &&
+        now.sa_handler == on_signal) {
+      internal::os::set_signal_action(number, &r.before_[number], nullptr);
     }
   }
 }

@@ -3,10 +3,11 @@
 #include "io/sigpipe.h"
 
 #include <signal.h>
-#include <time.h>
 
 #include <cerrno>
 
+#include "os/file.h"
+#include "os/signal.h"
 #include "os/thread.h"
 
 namespace gofer::internal {
@@ -20,15 +21,12 @@ ssize_t writev_without_sigpipe(int native, const iovec* vector, int count) noexc
   bool was_pending = false;  // one that others have raised stays
   if (sigismember(&before, SIGPIPE) == 1) {
     sigset_t pending;
-    sigpending(&pending);
+    os::pending_signals(&pending);
     was_pending = sigismember(&pending, SIGPIPE) == 1;
   }
-  ssize_t n = writev(native, vector, count);
-  if (n < 0) n = -errno;
+  const ssize_t n = os::writev(native, vector, count);
   if (n == -EPIPE && !was_pending) {
-    const timespec at_once{};
-    while (sigtimedwait(&pipe_signal, nullptr, &at_once) < 0 && errno == EINTR) {
-    }
+    os::take_pending_signal(pipe_signal);
   }
   os::set_signal_mask(SIG_SETMASK, &before, nullptr);
   return n;

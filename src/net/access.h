@@ -18,7 +18,7 @@ struct access {
                      const std::function<void(const std::error_code&)>& short_of) noexcept;
 };
 
-/// getsockname or getpeername.
+/// os::local_address or os::remote_address.
 using NameFn = int (*)(int, sockaddr*, socklen_t*);
 address name_of(internal::FdState* state, NameFn name, std::error_code& ec) noexcept;
 

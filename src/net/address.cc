@@ -1,12 +1,13 @@
 #include <gofer/net.h>
 
 #include <arpa/inet.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <sys/un.h>
 
 #include <cstddef>
 #include <cstring>
+
+#include "os/socket.h"
 
 namespace gofer::net {
 namespace {
@@ -31,7 +32,8 @@ std::string unix_name(const address& a) {
 // The interface that a link-local address belongs to.
 std::string scope_name(unsigned index) {
   char name[IF_NAMESIZE];
-  return "%" + (if_indextoname(index, name) != nullptr ? std::string(name) : std::to_string(index));
+  return "%" + (internal::os::interface_name(index, name) != nullptr ? std::string(name)
+                                                                     : std::to_string(index));
 }
 
 }  // namespace

@@ -1,10 +1,8 @@
 #include <gofer/net.h>
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-
 #include "net/access.h"
 #include "net/socket_options.h"
+#include "os/socket.h"
 
 namespace gofer::net {
 
@@ -22,13 +20,12 @@ address name_of(FdState* state, NameFn name, std::error_code& ec) noexcept {
   sockaddr_storage storage;
   socklen_t size = sizeof storage;
   auto* at = reinterpret_cast<sockaddr*>(&storage);
-  ec = control_fd(state,
-                  [&](int native) { return name(native, at, &size) == 0 ? 0 : last_error(); });
+  ec = control_fd(state, [&](int native) { return -name(native, at, &size); });
   return ec ? address() : address(at, size);
 }
 
 address conn::local_address(std::error_code& ec) const noexcept {
-  return name_of(state(), getsockname, ec);
+  return name_of(state(), os::local_address, ec);
 }
 
 address conn::local_address() const {
@@ -39,7 +36,7 @@ address conn::local_address() const {
 }
 
 address conn::remote_address(std::error_code& ec) const noexcept {
-  return name_of(state(), getpeername, ec);
+  return name_of(state(), os::remote_address, ec);
 }
 
 address conn::remote_address() const {
@@ -50,8 +47,7 @@ address conn::remote_address() const {
 }
 
 void conn::shutdown_write(std::error_code& ec) const noexcept {
-  ec = control_fd(state(),
-                  [](int native) { return ::shutdown(native, SHUT_WR) == 0 ? 0 : last_error(); });
+  ec = control_fd(state(), [](int native) { return -os::shutdown(native, SHUT_WR); });
 }
 
 void conn::shutdown_write() const {
@@ -61,8 +57,7 @@ void conn::shutdown_write() const {
 }
 
 void conn::shutdown_read(std::error_code& ec) const noexcept {
-  ec = control_fd(state(),
-                  [](int native) { return ::shutdown(native, SHUT_RD) == 0 ? 0 : last_error(); });
+  ec = control_fd(state(), [](int native) { return -os::shutdown(native, SHUT_RD); });
 }
 
 void conn::shutdown_read() const {

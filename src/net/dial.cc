@@ -8,10 +8,6 @@
 #include <gofer/timer.h>
 #include <gofer/wait_group.h>
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -19,6 +15,8 @@
 #include "net/access.h"
 #include "net/resolve.h"
 #include "net/socket_options.h"
+#include "os/file.h"
+#include "os/socket.h"
 
 namespace gofer::net {
 
@@ -31,8 +29,7 @@ constexpr auto longest_pause = 50ms;
 
 // The error, 0 if it is connected already, or EINPROGRESS.
 int begin_connecting(int native, const address& to) {
-  if (connect(native, to.data(), to.size()) == 0) return 0;
-  const int error = last_error();
+  const int error = -os::connect(native, to.data(), to.size());
   if (error == EINTR) return EINPROGRESS;
   return error == EAGAIN ? EBUSY : error;  // the backlog of a unix-domain listener is full
 }
@@ -41,23 +38,22 @@ std::error_code wait_until_connected(FdState* s, const context* ctx) {
   std::error_code ec;
   do_io(s, IoSide::out, ctx, ec, [&](int native) -> ssize_t {
     int error = 0;
-    socklen_t size = sizeof error;
-    getsockopt(native, SOL_SOCKET, SO_ERROR, &error, &size);
+    os::get_option(native, SOL_SOCKET, SO_ERROR, error);
     if (error != 0) return -error;
     // An event without an error may also be an early one: is there anybody at the other end?
     sockaddr_storage peer;
     socklen_t room = sizeof peer;
-    if (getpeername(native, reinterpret_cast<sockaddr*>(&peer), &room) == 0) return 0;
-    return last_error() == ENOTCONN ? -EAGAIN : -last_error();
+    const int n = os::remote_address(native, reinterpret_cast<sockaddr*>(&peer), &room);
+    return n == -ENOTCONN ? -EAGAIN : n;
   });
   return ec;
 }
 
 conn connect_to(const context* ctx, const address& to, const dial_options& options,
                 std::error_code& ec) {
-  const int native = socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  const int native = os::open_socket(to.family(), SOCK_STREAM);
   if (native < 0) {
-    ec = system_error_code(last_error());
+    ec = system_error_code(-native);
     return {};
   }
   int error = is_tcp(to) ? prepare_tcp(native, options.keep_alive) : 0;
@@ -66,7 +62,7 @@ conn connect_to(const context* ctx, const address& to, const dial_options& optio
   ec = system_error_code(error == EINPROGRESS ? 0 : error);
   FdState* state = ec ? nullptr : open_fd(native, kind_of(to), ec);
   if (state == nullptr) {
-    ::close(native);
+    os::close(native);
     return {};
   }
   conn c = access::make_conn(state);

@@ -1,11 +1,6 @@
 #include <gofer/net.h>
 #include <gofer/timer.h>
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/un.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -14,6 +9,8 @@
 #include "net/access.h"
 #include "net/resolve.h"
 #include "net/socket_options.h"
+#include "os/file.h"
+#include "os/socket.h"
 
 namespace gofer::net {
 
@@ -93,7 +90,7 @@ conn accept_one(FdState* s, const context* ctx, std::error_code& ec, address* re
   for (;;) {
     socklen_t size = sizeof storage;
     native = static_cast<int>(do_io(s, IoSide::in, ctx, ec, [&](int listening) -> ssize_t {
-      return or_error(accept4(listening, at, &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      return os::accept(listening, at, &size);
     }));
     if (!ec) {
       if (remote != nullptr) *remote = address(at, size);
@@ -108,7 +105,7 @@ conn accept_one(FdState* s, const context* ctx, std::error_code& ec, address* re
       return access::make_conn(state);
     }
     if (!is_short_of_resources(ec) || !pause.wait(s, ctx, ec)) {
-      ::close(native);
+      os::close(native);
       return {};
     }
   }
@@ -130,33 +127,34 @@ int set_up(int native, const address& at, const listen_options& options) {
   if (options.reuse_port) {
     if (const int error = set_option(native, SOL_SOCKET, SO_REUSEPORT, 1)) return error;
   }
-  return bind(native, at.data(), at.size()) == 0 ? 0 : last_error();
+  return -os::bind(native, at.data(), at.size());
 }
 
 // Not an abstract name, and not the empty one that asks the kernel for one.
 bool is_path(const std::string& name) { return !name.empty() && name[0] != '@'; }
 
 FdState* listen_at(const address& at, const listen_options& options, std::error_code& ec) {
-  const int native = socket(at.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  const int native = os::open_socket(at.family(), SOCK_STREAM);
   if (native < 0) {
-    ec = system_error_code(last_error());
+    ec = system_error_code(-native);
     return nullptr;
   }
   if (const int error = set_up(native, at, options); error != 0) {
     ec = system_error_code(error);
-    ::close(native);
+    os::close(native);
     return nullptr;
   }
   FdState* s = open_fd(native, kind_of(at), ec);
   const bool has_file = at.family() == AF_UNIX && is_path(at.host());
   if (s == nullptr) {
-    if (has_file) unlink(at.host().c_str());
-    ::close(native);
+    if (has_file) os::unlink(at.host().c_str());
+    os::close(native);
     return nullptr;
   }
   if (has_file) s->socket_file = strdup(at.host().c_str());
-  if (::listen(native, options.backlog) == 0) return s;
-  ec = system_error_code(last_error());
+  const int error = -os::listen(native, options.backlog);
+  if (error == 0) return s;
+  ec = system_error_code(error);
   close_fd(s);
   delete s;
   return nullptr;
@@ -192,7 +190,7 @@ conn access::accept(const listener& l, const context& ctx, address& remote, std:
 }
 
 address listener::local_address(std::error_code& ec) const noexcept {
-  return name_of(state(), getsockname, ec);
+  return name_of(state(), os::local_address, ec);
 }
 
 address listener::local_address() const {

@@ -1,9 +1,9 @@
 #include <gofer/net_error.h>
 
-#include <netdb.h>
-
 #include <new>
 #include <string>
+
+#include "os/socket.h"
 
 namespace gofer::net {
 namespace {
@@ -40,7 +40,7 @@ class AddressCategory : public std::error_category {
 class ResolveCategory : public std::error_category {
  public:
   const char* name() const noexcept override { return "gofer.resolve"; }
-  std::string message(int value) const override { return gai_strerror(value); }
+  std::string message(int value) const override { return internal::os::look_up_error(value); }
 };
 
 // Never destroyed: goroutines may need it until the process is gone.

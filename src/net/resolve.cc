@@ -4,8 +4,6 @@
 #include <gofer/chan.h>
 #include <gofer/go.h>
 
-#include <netdb.h>
-#include <netinet/in.h>
 #include <sys/un.h>
 
 #include <algorithm>
@@ -17,6 +15,7 @@
 #include <utility>
 
 #include "io/fd_state.h"
+#include "os/socket.h"
 
 namespace gofer::net {
 namespace {
@@ -54,14 +53,15 @@ Found look_up(const std::string& host, const std::string& port, bool passive, in
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = flags | (passive ? AI_PASSIVE : 0);
   addrinfo* list = nullptr;
-  const int error = getaddrinfo(host.empty() ? nullptr : host.c_str(), port.c_str(), &hints, &list);
+  const char* name = host.empty() ? nullptr : host.c_str();
+  const int error = internal::os::look_up(name, port.c_str(), &hints, &list);
   if (error == EAI_SYSTEM && errno != 0) return {{}, internal::system_error_code(errno)};
   if (error != 0) return {{}, {error, resolve_category()}};
   Found found;
   for (const addrinfo* i = list; i != nullptr; i = i->ai_next) {
     found.addresses.emplace_back(i->ai_addr, i->ai_addrlen);
   }
-  freeaddrinfo(list);
+  internal::os::free_found(list);
   return found;
 }
 

@@ -11,8 +11,6 @@
 #include <gofer/timer.h>
 #include <gofer/wait_group.h>
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <list>
 #include <memory>
@@ -23,6 +21,7 @@
 #include <utility>
 
 #include "net/access.h"
+#include "os/file.h"
 
 namespace gofer::net {
 
@@ -35,13 +34,13 @@ inline constexpr context_key<context> serving_key;
 // In a context that serving() has made: takes back what cancels it, once the last handle is gone.
 class Link {
  public:
-  explicit Link(std::function<bool()> take_back) : take_back_(std::move(take_back)) {}
+  explicit Link(detail::shared_function<bool()> take_back) : take_back_(std::move(take_back)) {}
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
   ~Link() { take_back_(); }
 
  private:
-  std::function<bool()> take_back_;
+  detail::shared_function<bool()> take_back_;
 };
 inline constexpr context_key<std::shared_ptr<Link>> link_key;
 
@@ -61,14 +60,14 @@ void log_error(const std::exception_ptr& error, const address& remote) {
   std::string line = "gofer::net::server: ";
   if (remote.size() != 0) line += remote.to_string() + ": ";
   line += text_of(error) + "\n";
-  [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, line.data(), line.size());
+  internal::os::write(STDERR_FILENO, line.data(), line.size());
 }
 
 constexpr std::string_view no_memory = "gofer::net::server: an error, and no memory to report it\n";
 
 // For what cannot be reported: that needs memory, or on_error throws.
 void log_unreported(std::string_view line) noexcept {
-  [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, line.data(), line.size());
+  internal::os::write(STDERR_FILENO, line.data(), line.size());
 }
 
 // What calls say when their connection was closed or their context cancelled by a shutdown.

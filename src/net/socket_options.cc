@@ -1,14 +1,11 @@
 #include "net/socket_options.h"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdint>
 
-#include "io/fd_state.h"
+#include "os/socket.h"
 
 namespace gofer::net {
 
@@ -22,7 +19,7 @@ int to_int(std::chrono::seconds s) {
 }  // namespace
 
 int set_option(int native, int level, int name, int value) noexcept {
-  return setsockopt(native, level, name, &value, sizeof value) == 0 ? 0 : internal::last_error();
+  return -internal::os::set_option(native, level, name, value);
 }
 
 int apply_keep_alive(int native, const keep_alive& how) noexcept {

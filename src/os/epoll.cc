@@ -1,5 +1,4 @@
-#include "os/epoll.h"
-
+// The poll back end of poller.h by epoll, edge-triggered, called directly.
 #include <fcntl.h>
 #include <linux/time_types.h>
 #include <sys/eventfd.h>
@@ -7,6 +6,7 @@
 #include <atomic>
 #include <cerrno>
 
+#include "os/poller.h"
 #include "os/raw_syscall.h"
 
 namespace gofer::internal::os {
@@ -38,60 +38,84 @@ bool is_refused(long result) {
          result != -EFAULT;
 }
 
-}  // namespace
+constexpr uint32_t watched_events = EPOLLIN | EPOLLOUT | EPOLLPRI | EPOLLRDHUP | EPOLLET;
+constexpr uint32_t bell_events = EPOLLOUT | EPOLLET;
 
-int epoll_create() { return static_cast<int>(raw_syscall(SYS_epoll_create1, EPOLL_CLOEXEC)); }
-
-int epoll_add(int epoll, int fd, uint32_t events, uint64_t data) {
+// 0 or an errno value.
+int control(Poller p, int operation, int fd, uint32_t events, uint64_t data) {
   epoll_event event{};
   event.events = events;
   event.data.u64 = data;
   return static_cast<int>(
-      raw_syscall(SYS_epoll_ctl, epoll, EPOLL_CTL_ADD, fd, reinterpret_cast<long>(&event)));
+      -raw_syscall(SYS_epoll_ctl, p.queue, operation, fd, reinterpret_cast<long>(&event)));
 }
 
-int epoll_modify(int epoll, int fd, uint32_t events, uint64_t data) {
-  epoll_event event{};
-  event.events = events;
-  event.data.u64 = data;
-  return static_cast<int>(
-      raw_syscall(SYS_epoll_ctl, epoll, EPOLL_CTL_MOD, fd, reinterpret_cast<long>(&event)));
+int add_bell(Poller p) {
+  return control(p, EPOLL_CTL_ADD, p.bell, bell_events, PollEvent::ring_data);
 }
 
-void epoll_remove(int epoll, int fd) {
-  epoll_event event{};
-  raw_syscall(SYS_epoll_ctl, epoll, EPOLL_CTL_DEL, fd, reinterpret_cast<long>(&event));
-}
-
-bool is_epoll_ctl_refused() { return epoll_add(-1, -1, 0, 0) != -EBADF; }
-
-int epoll_wait(int epoll, epoll_event* events, int room, int64_t timeout_ns) {
-  const Wait exact[] = {pwait2, pwait, wait};
-  const Wait simple[] = {pwait, pwait2, wait};
-  long n = -ENOSYS;
-  for (const Wait how : timeout_ns > 0 ? exact : simple) {
-    if ((refused_waits.load(std::memory_order_relaxed) & 1u << how) != 0) continue;
-    n = wait_by(how, epoll, reinterpret_cast<long>(events), room, timeout_ns);
-    if (n == -EINTR) return 0;
-    if (!is_refused(n)) break;
-    if (how != wait) refused_waits.fetch_or(1u << how, std::memory_order_relaxed);
-  }
-  return static_cast<int>(n);
-}
-
-int open_ready_descriptor() {
+// A descriptor that is always ready for EPOLLOUT, also after a stray read or write; or -errno.
+int open_bell() {
   const long event = raw_syscall(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (event >= 0) return static_cast<int>(event);
   int ends[2];  // of a pipe: the reading end tells that nobody writes
   if (raw_syscall(SYS_pipe2, reinterpret_cast<long>(ends), O_CLOEXEC) != 0) {
     return static_cast<int>(event);
   }
-  close_descriptor(ends[1]);
+  raw_syscall(SYS_close, ends[1]);
   return ends[0];
 }
 
-bool is_open(int fd) { return raw_syscall(SYS_fcntl, fd, F_GETFD) >= 0; }
+}  // namespace
 
-void close_descriptor(int fd) { raw_syscall(SYS_close, fd); }
+int poller_open(Poller& p) {
+  p.queue = static_cast<int>(raw_syscall(SYS_epoll_create1, EPOLL_CLOEXEC));
+  if (p.queue < 0) return -p.queue;
+  p.bell = open_bell();
+  const int error = p.bell < 0 ? -p.bell : add_bell(p);
+  if (error != 0) {
+    raw_syscall(SYS_close, p.queue);
+    if (p.bell >= 0) raw_syscall(SYS_close, p.bell);
+  }
+  return error;
+}
+
+int poller_watch(Poller p, int fd, uint64_t data) {
+  return control(p, EPOLL_CTL_ADD, fd, watched_events, data);
+}
+
+int poller_watch_anew(Poller p, int fd, uint64_t data) {
+  return control(p, EPOLL_CTL_MOD, fd, watched_events, data);
+}
+
+void poller_forget(Poller p, int fd) { control(p, EPOLL_CTL_DEL, fd, 0, 0); }
+
+bool poller_ring(Poller p) {
+  return control(p, EPOLL_CTL_MOD, p.bell, bell_events, PollEvent::ring_data) == 0;
+}
+
+// The bell cannot be added a second time to the instance that watches it. Any other answer comes
+// from another file, or from none.
+bool poller_is_open(Poller p) {
+  const int error = add_bell(p);
+  if (error == 0) poller_forget(p, p.bell);  // both are the program's
+  return error == EEXIST || poller_is_refused();
+}
+
+bool poller_is_refused() { return control({-1, -1}, EPOLL_CTL_ADD, -1, 0, 0) != EBADF; }
+
+int poller_wait(Poller p, PollEvent* events, int room, int64_t timeout_ns) {
+  const Wait exact[] = {pwait2, pwait, wait};
+  const Wait simple[] = {pwait, pwait2, wait};
+  long n = -ENOSYS;
+  for (const Wait how : timeout_ns > 0 ? exact : simple) {
+    if ((refused_waits.load(std::memory_order_relaxed) & 1u << how) != 0) continue;
+    n = wait_by(how, p.queue, reinterpret_cast<long>(events), room, timeout_ns);
+    if (n == -EINTR) return 0;
+    if (!is_refused(n)) break;
+    if (how != wait) refused_waits.fetch_or(1u << how, std::memory_order_relaxed);
+  }
+  return static_cast<int>(n);
+}
 
 }  // namespace gofer::internal::os

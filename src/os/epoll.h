@@ -1,4 +1,4 @@
-// epoll, called directly: errno is not touched, and the calls may be used on any stack.
+// The part of poller.h that is inlined, for epoll. Included there.
 #pragma once
 
 #include <sys/epoll.h>
@@ -7,28 +7,24 @@
 
 namespace gofer::internal::os {
 
-/// A new epoll instance, or -errno.
-int epoll_create();
+inline constexpr char poller_open_fails[] = "epoll_create1, eventfd2 or epoll_ctl fails";
+inline constexpr char poller_wait_fails[] = "epoll_pwait fails";
 
-/// Watches fd; 0, or -errno: -EPERM for what cannot be watched, a regular file for instance.
-int epoll_add(int epoll, int fd, uint32_t events, uint64_t data);
+class PollEvent {
+ public:
+  static constexpr uint64_t ring_data = ~uint64_t{0};
 
-/// Watches fd, which is watched already, for these events. If one of them holds, there is a new
-/// event, edge-triggered or not.
-int epoll_modify(int epoll, int fd, uint32_t events, uint64_t data);
-void epoll_remove(int epoll, int fd);
-/// The kernel refuses epoll_ctl altogether. For EPERM, which is also the error of a file that
-/// cannot be watched.
-bool is_epoll_ctl_refused();
+  uint64_t data() const { return native_.data.u64; }
+  bool is_ring() const { return data() == ring_data; }
+  bool is_in() const { return (native_.events & (EPOLLIN | ends)) != 0; }
+  bool is_out() const { return (native_.events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0; }
+  bool is_end() const { return (native_.events & ends) != 0; }
 
-/// How many events there were, at most `room`, after at most timeout_ns (negative: no limit); 0 if
-/// a signal came first; or -errno.
-int epoll_wait(int epoll, epoll_event* events, int room, int64_t timeout_ns);
+ private:
+  static constexpr uint32_t ends = EPOLLRDHUP | EPOLLHUP | EPOLLERR | EPOLLPRI;
 
-/// A descriptor that is always ready for EPOLLOUT, also after a stray read or write; or -errno.
-int open_ready_descriptor();
-bool is_open(int fd);
-
-void close_descriptor(int fd);
+  epoll_event native_;
+};
+static_assert(sizeof(PollEvent) == sizeof(epoll_event));
 
 }  // namespace gofer::internal::os

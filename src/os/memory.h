@@ -3,9 +3,11 @@
 
 #include <cstddef>
 
+#include "arch/arch.h"
+
 namespace gofer::internal::os {
 
-inline constexpr size_t page_size = 4096;
+using arch::page_size;
 
 /// Readable and writable zero pages, `align` a power of two >= page_size; no swap is reserved.
 /// Small pages only: one touched page must not bring in 2 MiB of stack.

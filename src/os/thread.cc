@@ -6,7 +6,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <time.h>
+
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -52,17 +52,6 @@ int count_threads() {
   }
   raw_syscall(SYS_close, fd);
   return bytes < 0 ? -1 : count;
-}
-
-int64_t now_ns() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return t.tv_sec * 1'000'000'000 + t.tv_nsec;
-}
-
-void sleep_ns(int64_t ns) {
-  const timespec t{ns / 1'000'000'000, ns % 1'000'000'000};
-  raw_syscall(SYS_nanosleep, reinterpret_cast<long>(&t), 0);
 }
 
 void sleep_exactly() { raw_syscall(SYS_prctl, PR_SET_TIMERSLACK, 1, 0, 0, 0); }

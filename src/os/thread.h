@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "os/clock.h"
+
 namespace gofer::internal::os {
 
 /// Starts a detached thread. 0 or an errno value.
@@ -18,11 +20,6 @@ void name_thread(const char* name);
 
 /// Threads of this process as /proc/self/task shows them; -1 when it cannot be read.
 int count_threads();
-
-int64_t now_ns();
-
-/// Sleeps about that long; the kernel's timer slack (50 us) comes on top.
-void sleep_ns(int64_t ns);
 
 /// The calling thread's time limits end when they are due, not up to 50 us later. What it starts
 /// (threads, processes) inherits that.

@@ -1,4 +1,5 @@
-// A limit for calls in blocking(): places, and a queue of parked goroutines for them.
+// The limit of calls in blocking(): a number of places, and a queue of parked goroutines that wait
+// for one.
 #include <gofer/blocking.h>
 #include <gofer/cond.h>
 #include <gofer/mutex.h>
@@ -12,7 +13,7 @@
 namespace gofer {
 namespace detail {
 
-constinit std::atomic<int> blocking_place::limit{0};
+constinit word<int> blocking_place::limit{0};
 
 }  // namespace detail
 
@@ -21,7 +22,7 @@ namespace {
 constinit mutex lock;
 constinit cond place_free;
 int taken = 0;    // under the lock
-int waiting = 0;  // the same
+int waiting = 0;  // under the lock
 
 internal::StackHead* own_head() {
   const internal::M* m = internal::current_m();
@@ -36,10 +37,10 @@ bool has_place() {
 }  // namespace
 
 bool detail::blocking_place::take() {
-  internal::StackHead* head = own_head();  // of the goroutine: it stays while that moves
+  internal::StackHead* head = own_head();  // the goroutine's, so it stays valid when that moves
   if (head == nullptr || head->blocking_places != 0) return false;
   std::unique_lock held(lock);
-  // Others wait already: behind them.
+  // If others wait already, the caller waits behind them, even if a place is free.
   bool first = waiting == 0;
   while (!first || !has_place()) {
     ++waiting;

@@ -18,37 +18,26 @@ using namespace internal;
 
 namespace {
 
-bool unlock_chan(G*, void* c) {
-  static_cast<chan_core*>(c)->lock.unlock();
-  return true;
-}
+void unlock_chan(void* c) { static_cast<chan_core*>(c)->lock.unlock(); }
 
-// Nothing is ever sent or received on the nil channel.
+// The nil channel: no value is ever sent or received on it.
 chan_result wait_on_nil(WaitReason reason, int64_t deadline_ns) {
   if (deadline_ns == 0) return chan_result::would_block;
   Inside inside;
-  Contest contest;
   Waiter w(inside.m());
-  w.contest = &contest;
-  while (park_until(inside.m(), w, reason, stay_parked, nullptr, deadline_ns)) {
+  while (park(inside.m(), w, reason, no_queue_lock, {deadline_ns})) {
   }
   return chan_result::timed_out;
 }
 
-// Queues the caller and waits for a partner, for the end of the channel or of the time. The lock is
-// held, and released.
+// Queues the caller and waits for a partner, the close of the channel, or the deadline. The caller
+// holds the lock; park() releases it.
 chan_result wait_for_partner(M* m, chan_core* c, WaitQueue& queue, void* elem, WaitReason reason,
                              int64_t deadline_ns) {
   Waiter w(m);
   w.elem = elem;
   c->enqueue(queue, &w);
-  if (deadline_ns == no_deadline) {
-    park_waiter(m, w, reason, unlock_chan, c);
-    return w.ok ? chan_result::ok : chan_result::closed;
-  }
-  Contest contest;
-  w.contest = &contest;
-  if (park_until(m, w, reason, unlock_chan, c, deadline_ns)) {
+  if (park(m, w, reason, {unlock_chan, c}, {deadline_ns})) {
     return w.ok ? chan_result::ok : chan_result::closed;
   }
   c->lock.lock();
@@ -57,8 +46,8 @@ chan_result wait_for_partner(M* m, chan_core* c, WaitQueue& queue, void* elem, W
   return chan_result::timed_out;
 }
 
-// The end of a send or a receive that was tried: `r` came of it. The lock is held, and released;
-// the caller leaves the runtime.
+// Ends a send or a receive that was tried under the lock, with the result `r`: waits if it would
+// block, otherwise wakes the partner. Releases the lock and leaves the runtime.
 [[gnu::always_inline]] inline chan_result end_or_wait(M* m, chan_core* c, chan_result r,
                                                       Waiter* partner, WaitQueue& queue, void* elem,
                                                       WaitReason reason, int64_t deadline_ns) {
@@ -102,10 +91,10 @@ chan_core* chan_new(std::size_t capacity, const chan_ops* ops) {
 void chan_retain(chan_core* c) noexcept { c->refs.fetch_add(1, relaxed); }
 
 void chan_release(chan_core* c) noexcept {
-  // The only handle needs no locked operation: nobody can make a second one from it meanwhile.
+  // The only handle needs no locked operation, because no thread can copy it meanwhile.
   if (c->refs.load(acquire) != 1 && c->refs.fetch_sub(1, acq_rel) != 1) return;
   if (c->timer != nullptr) timer_chan_ends(c->timer);
-  if (c->ops->discard != nullptr) chan_clear(c);  // else there is nothing to destroy
+  if (c->ops->discard != nullptr) chan_clear(c);  // otherwise elements need no destructor
   c->~chan_core();
   ::operator delete(c);
 }
@@ -193,7 +182,7 @@ bool chan_closed(const chan_core* c) noexcept {
 
 void chan_clear(chan_core* c) noexcept {
   for (;;) {
-    // An element's destructor is user code, so each is taken out as a receiver would.
+    // An element's destructor is user code, so each element is taken out as a receiver would do it.
     alignas(std::max_align_t) std::byte place[max_inline_element];
     if (chan_recv(c, place, 0) != chan_result::ok) return;
     if (c->ops->discard != nullptr) c->ops->discard(place);

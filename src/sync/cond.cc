@@ -1,10 +1,11 @@
-// cond: a queue under a short lock. A waiter is in the queue before it releases the user's lock, so
-// it may be woken before it has parked: its contest is an early one (waiter.h).
+// cond: a queue under a short lock. A waiter enters the queue before it releases the user's lock,
+// so a waker may claim it before it has parked. Therefore its contest is an early one (waiter.h).
 #include <gofer/cond.h>
 
 #include "runtime/procs/current.h"
 #include "runtime/sched/sched.h"
-#include "sync/limit.h"
+#include "sync/busy_lock.h"
+#include "sync/until_done.h"
 
 namespace gofer {
 
@@ -17,32 +18,28 @@ constexpr std::uint32_t busy = 1;
 }  // namespace
 
 bool cond::wait_unlocked(const unlocked& u, std::int64_t deadline_ns) {
-  const WaitLimit limit{deadline_ns, nullptr};
-  return wait_limited(u, &limit);
+  return wait_limited(u, {deadline_ns});
 }
 
 bool cond::wait_unlocked(const unlocked& u, const context& ctx) {
   const WaitLimit limit = until_done(ctx);
-  return !limit.refuses() && wait_limited(u, &limit);
+  return !limit.refuses() && wait_limited(u, limit);
 }
 
-bool cond::wait_limited(const unlocked& u, const void* limit_of_wait) {
-  WaitLimit limit = *static_cast<const WaitLimit*>(limit_of_wait);
-  Contest contest;
-  contest.early = true;
+bool cond::wait_limited(const unlocked& u, const WaitLimit& limit) {
   M* m = enter();
   Waiter w(m);
-  w.contest = &contest;
+  w.begin_contest(true);
   w.counted = m == nullptr && limit.deadline_ns == no_deadline;
   lock_busy(lock_, busy);
   queue_.push_back(&w);
   unlock_busy(lock_);
   if (m != nullptr) leave(m);
 
-  u.release(u.lock);  // the user's; it must not throw
+  u.release(u.lock);  // the user's lock; the unlock must not throw
 
   m = enter();
-  bool woken = park_early(m, w, WaitReason::cond_wait, stay_parked, nullptr, limit);
+  const bool woken = park(m, w, WaitReason::cond_wait, no_queue_lock, limit);
   if (m != nullptr) m = current_m();
   if (!woken) {
     lock_busy(lock_, busy);

@@ -1,25 +1,25 @@
-// Contexts: what handles carry, and what ends.
+// Contexts: what handles carry, and how a context ends.
 //
-// A context_state is what handles count: the deadline, a value, and the way up for other values. It
-// refers to a cancel_node, its own or the nearest one above: the part that can be cancelled, with
-// the done channel and the list of what must be told.
+// Handles count references to a context_state. It has the deadline, a value, and the way up to
+// other values. It refers to a cancel_node, its own or the nearest one above. The node is the part
+// that can be cancelled: it has the done channel and the list of those that must be told.
 //
 // Cancelling. The lock of a node is held until the node's error is set, its channel is closed and
-// all nodes below are cancelled as well; the lock of a child is taken under that of its parent. So
-// err() is never seen before done() is closed, and a second cancel() returns only when the first
-// has reached all children. User code (callbacks of stop tokens, destructors) runs after all locks
-// are released: it may ask the same context. The walk through the tree uses links in the nodes, not
-// the stack, because a chain of contexts may be long.
+// all nodes below it are cancelled, too. The lock of a child is taken under the lock of its parent.
+// So no caller sees err() before done() is closed, and a second cancel() returns only when the
+// first has reached all children. User code (callbacks of stop tokens, destructors) runs after all
+// locks are released, so it may ask the same context. The walk through the tree uses links in the
+// nodes, not the stack, because a chain of contexts may be long.
 //
-// Lifetime. A node must live while it can end and somebody would notice: a holder of its done
-// channel, a function of after_func, a stop token, a child. It is owned by its handles, by its
-// parent's list and by the function of its timer, so that handles are not needed for the parent's
-// cancel or the deadline to reach it. References upwards are weak, so there is no cycle but that of
-// a node and its timer, which ends with the timer. When the last handle goes and nobody would
-// notice (`drop`), the node leaves its parent and stops its timer, and so does a parent without
-// handles whose last child has left. What was noticed at that time is kept until it ends, or until
-// nothing is left that could end it. Rejected: a parent that refers to its children weakly, because
-// then a context dies with its handles and its channel is never closed.
+// Lifetime. A node must live while it can end and its end would be noticed: by a holder of its done
+// channel, a function of after_func, a stop token, or a child. Its handles, its parent's list and
+// the function of its timer own it, so the parent's cancel or the deadline reaches it even if no
+// handle is left. References upwards are weak, so there is only one cycle, that of a node and its
+// timer, and it ends with the timer. When the last handle goes and the end would not be noticed
+// (`drop`), the node leaves its parent and stops its timer. A parent without handles does the same
+// when its last child has left. A node whose end would be noticed at that time is kept until it
+// ends, or until nothing is left that could end it. Rejected: a parent that refers to its children
+// weakly, because then a context would die with its handles and its channel would never be closed.
 #include <gofer/context.h>
 #include <gofer/go.h>
 #include <gofer/mutex.h>
@@ -30,7 +30,7 @@
 #include <mutex>
 
 #include "sync/chan.h"
-#include "sync/limit.h"
+#include "sync/until_done.h"
 
 namespace gofer {
 
@@ -39,39 +39,39 @@ namespace {
 
 struct cancel_node : std::enable_shared_from_this<cancel_node> {
   using nodes = std::list<std::shared_ptr<cancel_node>>;
-  using functions = std::list<std::function<void()>>;
+  using functions = std::list<shared_function<void()>>;
 
   const chan<std::monostate> done{0};
   std::weak_ptr<cancel_node> above;
   bool has_token = false;
   std::stop_token token;
-  std::optional<std::stop_callback<std::function<void()>>> on_stop;
+  std::optional<std::stop_callback<shared_function<void()>>> on_stop;
 
-  mutex lock;  // for what follows
+  mutex lock;  // for the members that follow
   std::error_code err;
   std::exception_ptr cause;
   nodes children;
   functions after;
   std::optional<timer> limit;
   std::stop_source stops{std::nostopstate};
-  bool dropped = false;  // there are no handles
+  bool dropped = false;  // no handle is left
 
   // Under the lock of the node above.
-  nodes::iterator place;  // in its children
+  nodes::iterator place;  // in that node's children
   bool placed = false;
 
-  // Of the caller that cancels: the way up, then the list of those that are to tell others.
+  // For the caller that cancels: first the way up, then the list of nodes that have to tell others.
   std::shared_ptr<cancel_node> link;
 
-  // With the lock: nobody would notice its end.
+  // With the lock. No one would notice the end of this node.
   bool unnoticed() const {
     return children.empty() && after.empty() && !stops.stop_possible() &&
            done.core()->refs.load(internal::acquire) == 1;
   }
-  // With the lock: it need not exist any more.
+  // With the lock. This node need not exist any more.
   bool is_idle() const { return dropped && !err && unnoticed(); }
 
-  // From now on it is cancelled with the node above.
+  // From now on this node is cancelled with the node above.
   void attach(const std::shared_ptr<cancel_node>& to) {
     above = to;
     std::unique_lock guard(to->lock);
@@ -101,7 +101,7 @@ struct cancel_node : std::enable_shared_from_this<cancel_node> {
   void stop_limit();
 
  private:
-  // Takes the lock, unless the node is cancelled already.
+  // Takes the lock and returns true, unless the node is cancelled already.
   bool begin_cancel(std::error_code code, const std::exception_ptr& why) {
     lock.lock();
     if (err) {
@@ -114,7 +114,8 @@ struct cancel_node : std::enable_shared_from_this<cancel_node> {
     return true;
   }
 
-  // Parents first. Returns those that were cancelled, linked.
+  // Cancels this node and all nodes below it, parents first. Returns the nodes that it has
+  // cancelled as a list.
   std::shared_ptr<cancel_node> cancel_tree(std::error_code code, std::exception_ptr why) {
     if (!begin_cancel(code, why)) return nullptr;
     why = cause;
@@ -141,7 +142,7 @@ struct cancel_node : std::enable_shared_from_this<cancel_node> {
 
   void leave();
 
-  // After its end, without any lock.
+  // Tells those that wait for the end of this node. After the end, without any lock.
   void tell() {
     functions to_call;
     std::stop_source to_stop(std::nostopstate);
@@ -158,19 +159,20 @@ struct cancel_node : std::enable_shared_from_this<cancel_node> {
 
   void keep();
   void forget();
-  nodes::iterator kept_at;  // among the orphans, under their lock
+  nodes::iterator kept_at;  // in the list of orphans, under its lock
   bool is_kept = false;
 };
 
-// Nodes without handles that end with a std::stop_token, which owns nothing. A token does not say
-// when it cannot be stopped any more, so each that is added asks for those before it.
+// Nodes without handles that end with a std::stop_token, which owns nothing. A token does not tell
+// when it cannot be stopped any more. So each time that a node is added, all nodes are checked.
 struct orphan_nodes {
   mutex lock;
   cancel_node::nodes list;
 };
 
 orphan_nodes& orphans() {
-  static auto* const nodes = new orphan_nodes;  // never destroyed: contexts end during exit, too
+  // Never destroyed, because contexts end during exit, too.
+  static auto* const nodes = new orphan_nodes;
   return *nodes;
 }
 
@@ -204,7 +206,8 @@ void cancel_node::stop_limit() {
   if (stopped) stopped->stop();
 }
 
-// Takes it out of the list above, and those above that are needed no more.
+// Takes this node out of the list of the node above, and does the same for nodes further up that
+// are not needed any more.
 void cancel_node::leave() {
   std::shared_ptr<cancel_node> at = shared_from_this();
   while (const std::shared_ptr<cancel_node> up = at->above.lock()) {
@@ -235,7 +238,7 @@ void cancel_node::leave_if_idle() {
   leave();
 }
 
-// The last handle goes.
+// For the last handle.
 void cancel_node::drop() {
   bool keeps = false;
   {
@@ -253,7 +256,7 @@ void cancel_node::drop() {
 }  // namespace
 
 struct context_state {
-  std::shared_ptr<context_state> parent;  // for values; and its handles are not gone
+  std::shared_ptr<context_state> parent;  // for values; it also counts as a handle of the parent
   std::shared_ptr<cancel_node> node;      // nullptr: never done
   bool owns_node = false;
   const void* key = nullptr;
@@ -280,12 +283,12 @@ struct context_state {
     return state;
   }
 
-  // The same, and it can be cancelled by itself.
+  // Like derive(), with a node of its own, so that it can be cancelled by itself.
   static std::shared_ptr<context_state> derive_cancellable(const context& parent,
                                                            const std::stop_token* token = nullptr) {
     auto state = derive(parent);
     auto node = std::make_shared<cancel_node>();
-    if (token != nullptr) {  // before the parent knows the node, and may cancel it
+    if (token != nullptr) {  // set before the parent knows the node and may cancel it
       node->has_token = true;
       node->token = *token;
     }
@@ -297,7 +300,7 @@ struct context_state {
 };
 
 cancellable with_deadline_ns(const context& parent, std::int64_t deadline_ns) {
-  if (deadline_ns == 0) deadline_ns = now_ns();  // a time that is over; deadline() shows this one
+  if (deadline_ns == 0) deadline_ns = now_ns();  // the time is over; deadline() returns the present
   auto state = context_state::derive_cancellable(parent);
   const std::shared_ptr<cancel_node>& node = state->node;
   const bool earlier = deadline_ns < state->deadline_ns;
@@ -412,7 +415,7 @@ context with_stop_token(const context& parent, std::stop_token token) {
 
 bool detail::is_done(const context& ctx) noexcept { return internal::until_done(ctx).refuses(); }
 
-std::function<bool()> detail::after_done(const context& ctx, std::function<void()> f) {
+detail::shared_function<bool()> detail::after_done(const context& ctx, shared_function<void()> f) {
   const std::shared_ptr<cancel_node> node = node_of(context_state::of(ctx));
   const auto stopped = std::make_shared<std::atomic<bool>>(false);
   if (node == nullptr) return [stopped] { return !stopped->exchange(true); };
@@ -424,7 +427,7 @@ std::function<bool()> detail::after_done(const context& ctx, std::function<void(
   }
   auto place = node->after.insert(node->after.end(), std::move(f));
   return [node, place, stopped] {
-    cancel_node::functions gone;  // destroyed without the lock
+    cancel_node::functions gone;  // destroyed after the lock is released
     {
       std::lock_guard lock(node->lock);
       if (node->err || stopped->exchange(true)) return false;

@@ -1,27 +1,30 @@
 // mutex: one word and a queue.
 //
-// Every change of the word is either a compare-and-swap between two states without `busy` (the fast
-// paths: a newcomer takes what is free; the owner unlocks and nobody is to be woken), or is made by
-// the holder of `busy`, who then has the word and the queue for himself and ends with one store.
+// The word changes in two ways. The fast paths are compare-and-swaps between two states without
+// `busy`: a newcomer takes a free mutex, and the owner unlocks a mutex without waiters. All other
+// changes are made by the holder of `busy`, which has the word and the queue to itself and ends
+// with one store.
 //
-// The fast paths guess 0 and `locked` instead of reading the word first: a read between two locked
-// instructions waits for both (lock and unlock together 24 ns instead of 15, where Go takes 15).
+// The fast paths guess 0 and `locked` instead of reading the word first, because a read between two
+// locked instructions waits for both (lock and unlock together take 24 ns then instead of 15; Go
+// takes 15).
 //
-// No waiter is forgotten: it queues under `busy` and only if the word says locked or starving
-// there. Who unlocks cannot take the fast path then and wakes one under `busy`, unless one that was
-// woken before (`woken`) has yet to try: that one will take the mutex, or queue again and clear
-// `woken`, after which the holder's unlock wakes the next.
+// No waiter is forgotten. A waiter queues under `busy`, and only if the word is locked or starving
+// there. From then on the owner's unlock cannot take the fast path. It wakes one waiter under
+// `busy`, unless a waiter that was woken before (`woken`) has yet to try. That waiter takes the
+// mutex, or it queues again and clears `woken`, and then the next unlock wakes a waiter.
 //
-// Normal mode: a waiter that is woken competes with newcomers, who run already and mostly win; it
-// queues at the front then. Starvation mode, when a waiter has lost for 1 ms: unlock leaves the
-// mutex locked and gives it to the first in the queue; newcomers queue up. The mode ends with an
-// owner that is the last waiter or has waited for less.
+// In normal mode, a woken waiter competes with newcomers, which run already and mostly win. If it
+// loses, it queues at the front. Starvation mode begins when a waiter has been losing for 1 ms:
+// unlock leaves the mutex locked and hands it over to the first waiter, and newcomers queue. The
+// mode ends with an owner that is the last waiter or has waited for less than that.
 #include <gofer/mutex.h>
 
 #include "runtime/procs/current.h"
 #include "runtime/report/panic.h"
 #include "runtime/sched/sched.h"
-#include "sync/limit.h"
+#include "sync/busy_lock.h"
+#include "sync/until_done.h"
 
 namespace gofer {
 
@@ -33,14 +36,13 @@ constexpr int64_t starvation_ns = 1'000'000;
 
 }  // namespace
 
-bool mutex::unbusy(G*, void* self) {
+void mutex::unbusy(void* self) {
   auto& state = static_cast<mutex*>(self)->state_;
   state.store(state.load(relaxed) & ~busy, release);
-  return true;
 }
 
-// Sleeping and being woken costs far more than the usual time under a lock, if its holder runs on
-// another core.
+// Tries for a while before the caller parks. If the owner runs on another core, parking and waking
+// cost far more than the usual time under a lock.
 bool mutex::spin() {
   if (sched.procs.load(relaxed) <= 1) return false;
   constexpr int rounds = 4;
@@ -57,24 +59,17 @@ bool mutex::spin() {
   return false;
 }
 
-void mutex::lock_slow() {
-  const WaitLimit none;
-  acquire(&none);
-}
+void mutex::lock_slow() { acquire({}); }
 
-bool mutex::lock_until(std::int64_t deadline_ns) {
-  const WaitLimit limit{deadline_ns, nullptr};
-  return acquire(&limit);
-}
+bool mutex::lock_until(std::int64_t deadline_ns) { return acquire({deadline_ns}); }
 
 bool mutex::lock(const context& ctx) {
   const WaitLimit limit = until_done(ctx);
   if (limit.refuses()) return false;
-  return try_lock() || acquire(&limit);
+  return try_lock() || acquire(limit);
 }
 
-bool mutex::acquire(const void* limit_of_wait) {
-  const WaitLimit& limit = *static_cast<const WaitLimit*>(limit_of_wait);
+bool mutex::acquire(const WaitLimit& limit) {
   if (spin()) return true;
   Inside inside;
   M* m = inside.m();
@@ -95,7 +90,6 @@ bool mutex::acquire(const void* limit_of_wait) {
     }
     if (first_time) since = time;
     if (time - since > starvation_ns && (now & locked) != 0) now |= starving;
-    Contest contest;
     Waiter w(m);
     if (first_time) {
       queue_.push_back(&w);
@@ -103,7 +97,7 @@ bool mutex::acquire(const void* limit_of_wait) {
       queue_.push_front(&w);
     }
     state_.store(now | waiters | busy, relaxed);
-    const bool signalled = park_limited(m, w, contest, WaitReason::mutex_lock, unbusy, this, limit);
+    const bool signalled = park(m, w, WaitReason::mutex_lock, {unbusy, this}, limit);
     if (m != nullptr) m = current_m();
     if (!signalled) {
       now = lock_busy(state_, busy);
@@ -112,7 +106,7 @@ bool mutex::acquire(const void* limit_of_wait) {
       state_.store(now, release);
       return false;
     }
-    if (w.ok) {  // it is ours: handed over
+    if (w.ok) {  // the mutex was handed over to this waiter
       if (os::now_ns() - since > starvation_ns && !queue_.empty()) return true;
       now = lock_busy(state_, busy);
       state_.store(now & ~starving, release);

@@ -1,4 +1,5 @@
-// pool: a shelf per P, with a short lock because others may take from it when theirs are empty.
+// pool: one shelf of objects per P. A shelf has a short lock, because a goroutine on another P may
+// take from it when its own shelf is empty.
 #include <gofer/pool.h>
 
 #include <new>
@@ -14,7 +15,7 @@ using namespace internal;
 namespace {
 
 constexpr uint32_t shelf_size = 14;
-constexpr uint32_t shelves = 64;  // a P has the one of its number, modulo this
+constexpr uint32_t shelves = 64;  // a P uses the shelf with its own number, modulo this
 
 struct alignas(128) Shelf {
   ShortLock lock{LockRank::primitive};

@@ -1,13 +1,13 @@
-// Where readers of a biased rw_mutex are seen, instead of in its word.
+// The table in which the readers of a biased rw_mutex enter themselves, instead of in its word.
 //
-// A word that all readers count themselves in travels between the cores with each lock and unlock,
-// and readers are no faster together than one after the other. Here each thread has a line of its
-// own, in which it writes the address of the lock. The lock's word is then only read, and the price
-// is paid by writers: they look through the whole table.
+// If all readers count themselves in one word, the word travels between the cores with each lock
+// and unlock, and readers are no faster together than one after the other. In the table, each
+// thread has a line of its own, in which it writes the address of the lock. Readers then only read
+// the lock's word. Writers pay for that: they look through the whole table.
 //
-// A reader is nobody in particular: an entry may be taken out by any reader of the same lock, and
-// by a writer, which counts it in the word instead. So it does not matter that a goroutine may go
-// on in another thread, or that another one unlocks.
+// An entry stands for one reader, but not for a particular one. Any reader of the same lock may
+// take it out, and so may a writer, which counts it in the word instead. So a goroutine may unlock
+// in another thread than it locked in, and another goroutine may unlock for it.
 #pragma once
 
 #include <atomic>
@@ -20,23 +20,24 @@ class ReaderTable {
  public:
   constexpr ReaderTable() = default;
 
-  /// False: the place is taken. seq_cst, for what the caller reads next.
+  /// Enters one reader. Returns false if the place is taken. seq_cst orders this before what the
+  /// caller reads next.
   bool enter(const void* lock) {
     const void* nobody = nullptr;
     return place(lock).compare_exchange_strong(nobody, lock, std::memory_order_seq_cst,
                                                std::memory_order_relaxed);
   }
-  /// False: nobody is where this thread would have entered.
+  /// Takes one reader out. Returns false if the place where this thread enters is empty.
   bool leave(const void* lock) {
     return place(lock).compare_exchange_strong(lock, nullptr, std::memory_order_release,
                                                std::memory_order_relaxed);
   }
-  /// Takes all readers of the lock out; how many these were. Looks at entries with seq_cst.
+  /// Takes all readers of the lock out and returns their number. Loads the entries with seq_cst.
   uint64_t take_all(const void* lock);
 
  private:
   static constexpr size_t lines = 64;
-  static constexpr size_t places = 16;  // two cache lines, since they are fetched in pairs
+  static constexpr size_t places = 16;  // two cache lines, because they are fetched in pairs
   using Place = std::atomic<const void*>;
   struct alignas(128) Line {
     Place places[ReaderTable::places]{};

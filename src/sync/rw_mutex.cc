@@ -1,29 +1,33 @@
 // rw_mutex: one word {readers, writers wait, busy, a writer holds it} and two queues.
 //
-// As in mutex.cc, who has `busy` has the word and the queues for himself. What becomes free is
-// handed over there (admit): nobody comes between the release and who was woken. Readers queue only
-// while a writer holds the lock or waits for it; writers, while anybody holds it.
+// As in mutex.cc, the holder of `busy` has the word and the queues to itself. When the lock becomes
+// free, it is handed over there (admit), so no newcomer gets in between the release and the waiters
+// that are woken. Readers queue only while a writer holds the lock or waits for it. Writers queue
+// while any reader or writer holds it.
 //
-// Bias. Readers that often meet others in the word (met_others) set `biased` and from then on enter
-// themselves in a table of lines that threads do not share (reader_table.h; the idea is Dice's and
-// Kogan's, "BRAVO"). The readers are those in the table and those in the word, together. `biased`
-// implies that no writer has the lock and none waits: a writer ends it first, with `busy`, and
-// counts those whom it finds in the table in the word.
+// Bias. Readers that often meet others in the word (met_others) set `biased`, and from then on they
+// enter themselves in a table of lines that threads do not share (reader_table.h; the idea is
+// Dice's and Kogan's, "BRAVO"). The lock is held by the readers in the table and by those in the
+// word, together. `biased` implies that no writer has the lock and none waits: a writer first ends
+// the bias, with `busy`, and counts the readers that it finds in the table in the word.
 //
-// A reader writes its entry, then looks whether the bias still holds; a writer ends the bias, then
-// looks at the entries (seq_cst on both sides): either the reader sees that it is over, or the
-// writer sees the entry. A reader that sees it over takes its entry back, and if it is gone the
-// writer has counted it: it is in. What was written under an earlier writer is seen by who reads
-// `biased` with acquire, since all that changes the word between are exchanges or keep the order;
-// what a reader did is seen by the writer, which reads the place that the reader left with release.
+// A reader writes its entry and then loads `biased`. A writer clears `biased` and then loads the
+// entries (seq_cst on both sides). So either the reader sees that the bias is over, or the writer
+// sees the entry. A reader that sees the bias over takes its entry back. If the entry is gone, the
+// writer has counted it in the word, and the reader has the lock.
+//
+// Memory order. A reader that loads `biased` with acquire sees what an earlier writer wrote under
+// the lock, because every change of the word in between is an exchange or keeps the order. A writer
+// sees what a reader did, because it loads the place that the reader left with release.
 #include <gofer/rw_mutex.h>
 
 #include "os/thread.h"
 #include "runtime/procs/current.h"
 #include "runtime/report/panic.h"
 #include "runtime/sched/sched.h"
-#include "sync/limit.h"
+#include "sync/busy_lock.h"
 #include "sync/reader_table.h"
+#include "sync/until_done.h"
 
 namespace gofer {
 
@@ -31,10 +35,11 @@ using namespace internal;
 
 namespace {
 
-// Readers that meet by chance, or others that stay inside for long, are no reason.
+// A bias is worth it only if the meetings that lead to it come within this time. Readers that meet
+// by chance, or that hold the lock for long, are no reason.
 constexpr std::int64_t longest_leaning_ns = 10'000'000;
-// A goroutine that went on elsewhere while it held the lock costs as much as an end of the bias,
-// and is seldom the only one.
+// A reader that unlocks on another M than it locked on costs as much as an end of the bias, and is
+// seldom the only one. So it takes many more meetings until the next bias.
 constexpr std::int32_t leaning_after_migration = -10'000;
 
 }  // namespace
@@ -50,7 +55,7 @@ bool rw_mutex::leave_table() noexcept { return reader_table.leave(this); }
 
 void rw_mutex::met_others(std::uint64_t now) noexcept {
   inside_.store(static_cast<std::uint32_t>(now / reader), relaxed);
-  const std::int32_t n = leaning_.load(relaxed) + 1;  // some may be lost
+  const std::int32_t n = leaning_.load(relaxed) + 1;  // some meetings may be lost
   if (n == 1) since_ns_.store(os::now_ns(), relaxed);
   leaning_.store(n, relaxed);
   if (n < leaning_enough - 1) return;
@@ -64,7 +69,7 @@ void rw_mutex::met_others(std::uint64_t now) noexcept {
   }
 }
 
-// With `busy`.
+// With `busy`. Returns the state without the bias, with the readers from the table counted in it.
 std::uint64_t rw_mutex::end_bias(std::uint64_t now) {
   if ((now & biased) == 0) return now;
   now &= ~biased;
@@ -73,13 +78,13 @@ std::uint64_t rw_mutex::end_bias(std::uint64_t now) {
   return now + reader_table.take_all(this) * reader;
 }
 
-bool rw_mutex::unbusy(G*, void* self) {
+void rw_mutex::unbusy(void* self) {
   auto& state = static_cast<rw_mutex*>(self)->state_;
   state.store(state.load(relaxed) & ~busy, release);
-  return true;
 }
 
-// With `busy`. Who may have the lock in the state `now` gets it; `list` is to be woken.
+// With `busy`. Gives the lock to the waiters that may have it in the state `now`, and returns the
+// new state. The caller has to wake the waiters in `list`.
 std::uint64_t rw_mutex::admit(std::uint64_t now, bool readers_first, Waiter*& list) {
   if ((now & writer) != 0) return now;
   if ((readers_first || waiting_writers_.empty()) && !waiting_readers_.empty()) {
@@ -104,8 +109,7 @@ std::uint64_t rw_mutex::admit(std::uint64_t now, bool readers_first, Waiter*& li
   return now;
 }
 
-bool rw_mutex::acquire(const void* limit_of_wait, bool shared) {
-  const WaitLimit& limit = *static_cast<const WaitLimit*>(limit_of_wait);
+bool rw_mutex::acquire(const WaitLimit& limit, bool shared) {
   Inside inside;
   M* m = inside.m();
   std::uint64_t now = lock_busy(state_, busy);
@@ -117,42 +121,35 @@ bool rw_mutex::acquire(const void* limit_of_wait, bool shared) {
     return free;
   }
   WaitQueue& queue = shared ? waiting_readers_ : waiting_writers_;
-  Contest contest;
   Waiter w(m);
   queue.push_back(&w);
   state_.store(now | (shared ? readers : writers) | busy, relaxed);
   const WaitReason reason = shared ? WaitReason::rw_mutex_rlock : WaitReason::rw_mutex_lock;
-  if (park_limited(m, w, contest, reason, unbusy, this, limit)) return true;
+  if (park(m, w, reason, {unbusy, this}, limit)) return true;
 
   now = lock_busy(state_, busy);
   queue.remove(&w);
   Waiter* list = nullptr;
-  now = admit(now, false, list);  // readers may have waited for this writer only
+  now = admit(now, false, list);  // perhaps readers have waited only because of this writer
   state_.store(now, release);
   wake_list(m == nullptr ? nullptr : current_m(), list);
   return false;
 }
 
-bool rw_mutex::lock_until(std::int64_t deadline_ns) {
-  const WaitLimit limit{deadline_ns, nullptr};
-  return acquire(&limit, false);
-}
+bool rw_mutex::lock_until(std::int64_t deadline_ns) { return acquire({deadline_ns}, false); }
 
-bool rw_mutex::lock_shared_until(std::int64_t deadline_ns) {
-  const WaitLimit limit{deadline_ns, nullptr};
-  return acquire(&limit, true);
-}
+bool rw_mutex::lock_shared_until(std::int64_t deadline_ns) { return acquire({deadline_ns}, true); }
 
 bool rw_mutex::lock(const context& ctx) {
   const WaitLimit limit = until_done(ctx);
   if (limit.refuses()) return false;
-  return try_lock() || acquire(&limit, false);
+  return try_lock() || acquire(limit, false);
 }
 
 bool rw_mutex::lock_shared(const context& ctx) {
   const WaitLimit limit = until_done(ctx);
   if (limit.refuses()) return false;
-  return try_lock_shared() || acquire(&limit, true);
+  return try_lock_shared() || acquire(limit, true);
 }
 
 void rw_mutex::unlock_slow() {

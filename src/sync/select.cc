@@ -1,25 +1,30 @@
 // select: the first of several channel operations that can be done.
 //
-// First a look without locks; if something seems ready, one of that at random is tried under its
-// lock. If nothing is, all channels are locked, in the order of their addresses, looked at again
-// and waited on: a record of the caller goes into every queue, and the locks are released when the
-// caller has parked. So no partner can come between the look and the wait. Who wakes it has claimed
-// the contest; afterwards the other records are taken out of their queues.
+// The caller first looks at its channels without locks. If cases seem ready, it tries one of them,
+// chosen at random, under its channel's lock. If none is ready, it locks all channels in the order
+// of their addresses and looks again. If still none is ready, it puts a record into every queue and
+// parks; the locks are released when it has parked. So no partner can come between the look and the
+// wait. The waker has claimed the contest. Afterwards the caller takes the other records out of
+// their queues.
 //
-// Default, or a time limit that is over, may be chosen only if there was one moment at which no
+// The default, or a time limit that is over, may be chosen only if there was one moment at which no
 // case was ready. A look at one channel after the other does not show that, because a value may
-// move from a channel that is yet to be looked at to one that was. nothing_at_one_moment() looks
-// twice, without locks (chan.h has the argument); if it cannot tell, the look with all locks
-// decides.
+// move from a channel that the caller has yet to look at to one that it has seen.
+// nothing_at_one_moment() looks twice, without locks (chan.h has the argument). If it cannot tell,
+// the look with all locks decides.
 //
-// The choice is uniform among the ready: the look counts them, and one number decides. Cases that
-// wait on the same channel are queued in a random order, because the first of them is served.
+// The choice among the ready cases is uniform: the look counts them, and one random number decides.
+// Cases that wait on the same channel are queued in a random order, because the first of them is
+// served.
 #include <gofer/chan.h>
+#include <gofer/select.h>
 
 #include <algorithm>
 #include <atomic>
 #include <memory>
 #include <new>
+#include <span>
+#include <vector>
 
 #include "runtime/procs/current.h"
 #include "runtime/sched/switch.h"
@@ -35,7 +40,14 @@ constexpr std::size_t cases_on_stack = 8;
 
 struct Entry {
   Waiter waiter;
-  uint32_t order = 0;  // of entries, by the address of the channel: the n-th to be locked
+  uint32_t order = 0;  // in the n-th entry: the case whose channel is the n-th to be locked
+  // Sorting moves only `order`, because the waiters are not in use yet.
+  Entry() = default;
+  Entry(Entry&& other) noexcept : order(other.order) {}
+  Entry& operator=(Entry&& other) noexcept {
+    order = other.order;
+    return *this;
+  }
 };
 
 struct Select {
@@ -45,7 +57,7 @@ struct Select {
   chan_core* locked(std::size_t i) const { return cases[entries[i].order].chan; }
 };
 
-// Foreign threads share a counter; a goroutine has its P's.
+// Foreign threads share a counter; a goroutine uses the state of its P.
 uint32_t random_number(M* m) {
   if (m != nullptr) return next_random(m->p);
   static constinit std::atomic<uint64_t> counter{0};
@@ -54,7 +66,7 @@ uint32_t random_number(M* m) {
   return static_cast<uint32_t>(x >> 32);
 }
 
-// Uniform in [0, n) but for 2^-32.
+// Uniform in [0, n), with an error of 2^-32.
 std::size_t random_below(M* m, std::size_t n) {
   return static_cast<std::size_t>((uint64_t{random_number(m)} * n) >> 32);
 }
@@ -72,7 +84,7 @@ chan_result try_locked(select_case& c, Waiter*& partner) {
 }
 
 bool nothing_at_one_moment(const select_case* cases, std::size_t n) {
-  // Versions never decrease: their sum is the same only if each of them is.
+  // Versions never decrease, so their sum is unchanged only if each of them is unchanged.
   uint64_t sum = 0;
   const select_case* const end = cases + n;
   for (const select_case* c = cases; c != end; ++c) {
@@ -88,7 +100,7 @@ bool nothing_at_one_moment(const select_case* cases, std::size_t n) {
   return sum == 0;
 }
 
-// One of those that seem ready, at random; select_timed_out: none does.
+// Returns one of the cases that seem ready, at random, or select_timed_out if none does.
 std::size_t pick(M* m, const select_case* cases, std::size_t n) {
   std::size_t ready = 0;
   std::size_t last = select_timed_out;
@@ -98,7 +110,7 @@ std::size_t pick(M* m, const select_case* cases, std::size_t n) {
     last = i;
   }
   if (ready <= 1) return last;
-  // From now on a case may have become ready or not; the number is only where to begin.
+  // Cases may have changed since the count; then `last` is the answer.
   std::size_t k = random_below(m, ready);
   for (std::size_t i = 0; i < n; ++i) {
     if (may_proceed(cases[i]) && k-- == 0) return i;
@@ -128,7 +140,6 @@ void sort_by_address(Select& s) {
   const auto less = [&s](const Entry& a, const Entry& b) {
     return std::less<>()(s.cases[a.order].chan, s.cases[b.order].chan);
   };
-  // Waiters are not in use yet, so entries may move about.
   if (used <= cases_on_stack) {
     for (std::size_t i = 1; i < used; ++i) {
       const uint32_t order = s.entries[i].order;
@@ -161,7 +172,8 @@ void lock_all(const Select& s, std::size_t used) {
   }
 }
 
-// Backwards, and the caller's frame is not touched after the last unlock: it may be gone then.
+// Unlocks backwards. Does not touch the caller's frame after the last unlock, because the frame may
+// be gone then.
 void unlock_all(const Select& s, std::size_t used) {
   for (std::size_t i = used; i-- > 1;) {
     chan_core* c = s.locked(i);
@@ -175,13 +187,12 @@ struct Locked {
   std::size_t used;
 };
 
-bool unlock_parked(G*, void* p) {
+void unlock_parked(void* p) {
   const auto* locked = static_cast<Locked*>(p);
   unlock_all(*locked->select, locked->used);
-  return true;
 }
 
-// All are locked. One of the ready, done; or select_timed_out.
+// With all locks. Performs one of the ready cases and returns it, or returns select_timed_out.
 std::size_t try_all_locked(M* m, Select& s, Waiter*& partner) {
   for (;;) {
     const std::size_t i = pick(m, s.cases, s.n);
@@ -190,9 +201,9 @@ std::size_t try_all_locked(M* m, Select& s, Waiter*& partner) {
   }
 }
 
-// All are locked. Entries of the same channel stand side by side; they change places.
+// With all locks. Entries of the same channel are neighbours after the sort; shuffles them.
 void shuffle_equals(M* m, Select& s, std::size_t used) {
-  std::size_t first = 0;  // of this channel
+  std::size_t first = 0;  // the first entry of this channel
   for (std::size_t i = 1; i < used; ++i) {
     if (s.locked(i) != s.locked(i - 1)) {
       first = i;
@@ -202,7 +213,7 @@ void shuffle_equals(M* m, Select& s, std::size_t used) {
   }
 }
 
-// All are locked. A record of the caller goes into every queue.
+// With all locks. Puts a record of the caller into every queue.
 void enqueue_all(M* m, Select& s, std::size_t used, Contest& contest, int64_t deadline_ns) {
   shuffle_equals(m, s, used);
   const Waiter self(m);
@@ -218,7 +229,7 @@ void enqueue_all(M* m, Select& s, std::size_t used, Contest& contest, int64_t de
   }
 }
 
-// With deadline_ns 0 it does not wait, and its look is at one moment.
+// Looks with all locks, that is, at one moment, and then waits unless deadline_ns is 0.
 std::size_t wait_for_one(M* m, Select& s, int64_t deadline_ns) {
   sort_by_address(s);
   Locked locked{&s, lockable(s)};
@@ -235,7 +246,7 @@ std::size_t wait_for_one(M* m, Select& s, int64_t deadline_ns) {
   Waiter parked(m);
   parked.contest = &contest;
   const WaitReason reason = locked.used == 0 ? WaitReason::select_no_cases : WaitReason::select;
-  const bool woken = park_until(m, parked, reason, unlock_parked, &locked, deadline_ns);
+  const bool woken = park(m, parked, reason, {unlock_parked, &locked}, {deadline_ns});
 
   lock_all(s, locked.used);
   std::size_t winner = select_timed_out;
@@ -265,7 +276,7 @@ std::size_t run(select_case* cases, std::size_t n, Entry* many, int64_t deadline
     Select s{cases, n, many};
     return wait_for_one(inside.m(), s, deadline_ns);
   }
-  union Few {  // only as many as there are cases come to life
+  union Few {  // constructs only as many entries as there are cases
     Few() {}
     Entry entries[cases_on_stack];
   } few;
@@ -274,7 +285,7 @@ std::size_t run(select_case* cases, std::size_t n, Entry* many, int64_t deadline
   return wait_for_one(inside.m(), s, deadline_ns);
 }
 
-// Apart, so that a look in vain saves no registers.
+// A function of its own, so that a look in vain saves no registers.
 [[gnu::noinline]] std::size_t do_one(select_case* cases, std::size_t n, int64_t deadline_ns) {
   std::unique_ptr<Entry[]> many;
   if (n > cases_on_stack) many = std::make_unique<Entry[]>(n);
@@ -291,3 +302,29 @@ std::size_t select_cases(select_case* cases, std::size_t n, std::int64_t deadlin
 }
 
 }  // namespace gofer::detail
+
+namespace gofer {
+
+std::size_t select(std::span<any_case> cases) {
+  std::vector<detail::select_case> table(cases.size());
+  detail::select_limit limit;
+  std::size_t chosen;
+  try {
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      cases[i].case_->look_at(limit, i);
+      cases[i].case_->prepare(table[i]);
+    }
+    chosen = detail::select_cases(table.data(), table.size(), limit.deadline_ns);
+  } catch (...) {
+    for (auto& c : cases) c.case_->not_done();
+    throw;
+  }
+  if (chosen == detail::select_timed_out) chosen = limit.index;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    if (i != chosen) cases[i].case_->not_done();
+  }
+  cases[chosen].case_->done(table[chosen].ok);
+  return chosen;
+}
+
+}  // namespace gofer

@@ -1,19 +1,20 @@
 // semaphore: a number of permits and a queue, under a short lock.
 //
-// Waiters are served strictly in their order, and none is passed by. A waiter for more permits than
-// there are in all, free or taken, could wait for ever and must not keep the others waiting: it
-// stands aside, in `beyond_`, until a release adds permits. `all_` is what there was at most: the
-// number given to the constructor, or what was free at some time after more were released than had
-// been taken. It never decreases, so a waiter is in `beyond_` if and only if it wants more than
-// that. A semaphore that begins with 0 has no such number: its permits are signals, and everybody
-// queues.
+// Waiters are served strictly in their order, and none is passed over. A waiter may want more
+// permits than there are in all, free or taken. It could wait for ever and must not keep the others
+// waiting, so it waits in `beyond_` until a release adds permits. `all_` is the greatest number of
+// permits that there has been: the number given to the constructor, or a greater number of free
+// permits after more were released than had been taken. `all_` never decreases, so a waiter is in
+// `beyond_` if and only if it wants more than `all_`. A semaphore that begins with 0 has no such
+// number: its permits are signals, and every waiter is in `queue_`.
 #include <gofer/semaphore.h>
 
 #include <stdexcept>
 
 #include "runtime/procs/current.h"
 #include "runtime/sched/sched.h"
-#include "sync/limit.h"
+#include "sync/busy_lock.h"
+#include "sync/until_done.h"
 
 namespace gofer {
 
@@ -29,14 +30,11 @@ std::int64_t semaphore::throw_negative() {
   throw std::invalid_argument("gofer::semaphore: negative number of permits");
 }
 
-bool semaphore::unlock(G*, void* self) {
-  unlock_busy(static_cast<semaphore*>(self)->lock_);
-  return true;
-}
+void semaphore::unlock(void* self) { unlock_busy(static_cast<semaphore*>(self)->lock_); }
 
 bool semaphore::is_beyond(std::int64_t n) const { return all_ > 0 && n > all_; }
 
-// With the lock: there are more permits in all, and those who waited for that join the queue.
+// With the lock. There are more permits in all now; waiters that waited for that join the queue.
 void semaphore::grow(std::int64_t all) {
   all_ = all;
   Waiter* next = nullptr;
@@ -48,7 +46,8 @@ void semaphore::grow(std::int64_t all) {
   }
 }
 
-// With the lock: the waiters that can have what they want, in turn.
+// With the lock. Gives permits to waiters in their order, as long as there are enough. Returns the
+// list of waiters that the caller has to wake.
 Waiter* semaphore::grant() {
   Waiter* list = nullptr;
   Waiter** end = &list;
@@ -66,18 +65,16 @@ Waiter* semaphore::grant() {
 }
 
 bool semaphore::acquire_until(std::int64_t n, std::int64_t deadline_ns) {
-  const WaitLimit limit{deadline_ns, nullptr};
-  return acquire_limited(n, &limit);
+  return acquire_limited(n, {deadline_ns});
 }
 
 bool semaphore::acquire(const context& ctx, std::int64_t n) {
   const WaitLimit limit = until_done(ctx);
   if (n < 0) throw_negative();
-  return !limit.refuses() && acquire_limited(n, &limit);
+  return !limit.refuses() && acquire_limited(n, limit);
 }
 
-bool semaphore::acquire_limited(std::int64_t n, const void* limit_of_wait) {
-  const WaitLimit& limit = *static_cast<const WaitLimit*>(limit_of_wait);
+bool semaphore::acquire_limited(std::int64_t n, const WaitLimit& limit) {
   if (n < 0) throw_negative();
   Inside inside;
   M* m = inside.m();
@@ -89,14 +86,13 @@ bool semaphore::acquire_limited(std::int64_t n, const void* limit_of_wait) {
     unlock_busy(lock_);
     return free;
   }
-  Contest contest;
   Waiter w(m);
   w.amount = n;
   (is_beyond(n) ? beyond_ : queue_).push_back(&w);
-  if (park_limited(m, w, contest, WaitReason::semacquire, unlock, this, limit)) return true;
+  if (park(m, w, WaitReason::semacquire, {unlock, this}, limit)) return true;
   lock_busy(lock_, busy);
   (is_beyond(n) ? beyond_ : queue_).remove(&w);
-  Waiter* list = grant();  // smaller ones may have waited behind this one
+  Waiter* list = grant();  // waiters for fewer permits may have waited behind this one
   unlock_busy(lock_);
   wake_list(m == nullptr ? nullptr : current_m(), list);
   return false;

@@ -1,25 +1,26 @@
 // Sleeping, and users' timers.
 //
-// A timer's state is shared by its user and, while it waits, by the heap: each holds one reference.
-// For a timer with a function the user is its handle. For one with a channel it is the channel,
-// which knows its timer (chan_core::timer) and is counted by all handles, those of the timer and
-// those that receive. When the last of them goes, the channel stops the timer and is freed
-// (timer_chan_ends).
+// A timer's state is shared by its user and, while it waits, by the heap. Each holds one reference.
+// The user of a timer with a function is the timer's handle. The user of a timer with a channel is
+// the channel, which knows its timer (chan_core::timer); the handles of the timer and those that
+// receive count as handles of the channel. When the last of them goes, the channel stops the timer
+// and is freed (timer_chan_ends).
 //
-// The end of the channel may meet the firing. The scheduler sends into the channel under the
-// state's lock, and only if the generation is the one that it claimed. The end stops the timer,
-// under the same lock, before it frees the channel. So a send comes before the stop, while the
-// channel is there, or finds another generation. If the state's only reference is that of the
-// channel, neither the heap nor a scheduler has it, nobody is left to start it, and there is
-// nothing to stop.
+// The channel may end while the timer fires. The scheduler sends into the channel under the state's
+// lock, and only if the generation is the one that it claimed. The end of the channel stops the
+// timer under the same lock before it frees the channel. So a send either comes before the stop,
+// while the channel exists, or it finds another generation. If the channel holds the only reference
+// to the state, then neither the heap nor a scheduler has it, no handle is left that could start
+// it, and there is nothing to stop.
 //
 // Under the lock:
 //  - `generation` counts stops and resets. The claim, which happens under the heap's lock only,
-//    notes it; when the timer then runs, under its own lock, and finds another generation, somebody
-//    has stopped or reset it in between and it does nothing. So nothing stale gets into the channel
-//    once stop or reset has returned; what was in it is dropped by them.
-//  - Between claim and run (`pending`) the Timer is on the list of who runs it and must not go into
-//    a heap again: a reset leaves the new time in `next_ns`, and run starts it.
+//    notes the generation. When the timer then runs, under its own lock, it compares. If the
+//    generation is another one, a caller has stopped or reset the timer in between, and the run
+//    does nothing. So nothing stale gets into the channel once stop or reset has returned. Both
+//    drop what was in the channel before.
+//  - Between claim and run (`pending`) the Timer is on the list of the M that runs it and must not
+//    go into a heap again. A reset leaves the new time in `next_ns`, and run starts the timer.
 #include <gofer/timer.h>
 
 #include <atomic>
@@ -33,7 +34,7 @@
 #include "runtime/sched/sched.h"
 #include "runtime/wait/timer.h"
 #include "sync/chan.h"
-#include "sync/limit.h"
+#include "sync/until_done.h"
 
 namespace gofer {
 
@@ -48,11 +49,11 @@ struct timer_state {
   std::atomic<uint64_t> generation{0};
   uint64_t claimed = 0;  // the generation that was claimed
   std::atomic<bool> pending{false};
-  int64_t next_ns = 0;  // to be started by run; 0: not
+  int64_t next_ns = 0;  // when run starts the timer again; 0: it does not
   int64_t period_ns = 0;
   chan_core* channel = nullptr;
   const timer_func* func = nullptr;
-  timer_state* link = nullptr;  // in the garbage
+  timer_state* link = nullptr;  // in the list of garbage
 };
 
 namespace {
@@ -83,7 +84,8 @@ void release_ref(timer_state* t) noexcept {
   if (t->refs.fetch_sub(1, acq_rel) == 1) destroy(t);
 }
 
-// Goroutines for what a scheduler must not do: call a timer's function, destroy it.
+// Entries of goroutines that do what the scheduler must not do: call a timer's function, destroy
+// it.
 void let_go(void* closure) { release_ref(*static_cast<timer_state**>(closure)); }
 
 void call_func(void* closure) {
@@ -95,7 +97,8 @@ void call_func(void* closure) {
   state->func->call(timer_place(state));
 }
 
-// True: there is no other holder, and the state is still the caller's. Else it lets go of it.
+// Returns true if the caller holds the last reference, which it keeps. Otherwise gives the caller's
+// reference back and returns false.
 bool is_last_or_lets_go(timer_state* state) {
   if (state->refs.load(acquire) == 1) return true;
   if (state->refs.fetch_sub(1, acq_rel) != 1) return false;
@@ -103,8 +106,8 @@ bool is_last_or_lets_go(timer_state* state) {
   return true;
 }
 
-// States without a function whose last holder was a scheduler, which must not free memory: the next
-// timer that is made takes them away.
+// States without a function whose last holder was the scheduler, which must not free memory. The
+// next timer that is made frees them.
 constinit std::atomic<timer_state*> garbage{nullptr};
 
 void release_later(timer_state* state) {
@@ -147,7 +150,7 @@ void run_timer(M* m, Timer* t) {
   const bool started = again != 0 && start_timer(m, t, again);
   state->lock.unlock();
   if (calls) {
-    // It holds the state from now on, and may be done and have let go of it at once.
+    // The goroutine holds the state from now on. It may be done and release the state at once.
     start_from_scheduler(m, caller, call_func, state);
   } else if (started || !is_last_or_lets_go(state)) {
     if (caller != nullptr) put_free_g(caller);
@@ -202,7 +205,7 @@ void timer_release(timer_state* t) noexcept {
 
 void timer_chan_ends(timer_state* t) noexcept {
   if (t->refs.load(acquire) == 1) return destroy(t);
-  if (sched.forked.load(relaxed)) return;  // the heap that has it is the parent's
+  if (sched.forked.load(relaxed)) return;  // the timer is in a heap of the parent
   timer_stop(t);
   release_ref(t);
 }
@@ -217,7 +220,7 @@ bool timer_reset(timer_state* t, std::int64_t when_ns, std::int64_t period_ns) {
     t->period_ns = period_ns;
     waited = move_timer(&t->timer, when_ns);
     if (!waited) {
-      // It may have been claimed for the old time: a generation ends.
+      // The timer may have been claimed for the old time, so the generation changes.
       t->generation.store(t->generation.load(relaxed) + 1, relaxed);
       if (t->pending.load(relaxed)) {
         waited = t->next_ns != 0 || t->claimed + 1 == t->generation.load(relaxed);
@@ -230,7 +233,7 @@ bool timer_reset(timer_state* t, std::int64_t when_ns, std::int64_t period_ns) {
     if (t->channel != nullptr && drop_trivial(t->channel)) waited = true;
   }
   if (!started) {
-    t->refs.fetch_sub(1, release);  // not the last one: the caller has another
+    t->refs.fetch_sub(1, release);  // not the last reference: the caller has another
     throw std::bad_alloc();
   }
   return waited;
@@ -251,7 +254,7 @@ bool timer_stop(timer_state* t) {
     }
     if (t->channel != nullptr && drop_trivial(t->channel)) waited = true;
   }
-  if (in_heap) t->refs.fetch_sub(1, release);  // not the last one: the caller has another
+  if (in_heap) t->refs.fetch_sub(1, release);  // not the last reference: the caller has another
   return waited;
 }
 
@@ -263,16 +266,9 @@ bool sleep(std::int64_t deadline_ns, WaitLimit limit) {
   ensure_started();
   Inside inside;
   limit.deadline_ns = deadline_ns;
-  Contest contest;
   Waiter w(inside.m());
-  if (limit.done != nullptr) {
-    park_limited(inside.m(), w, contest, WaitReason::sleep, stay_parked, nullptr, limit);
-    return !limit.done->closed.load(acquire) || os::now_ns() >= deadline_ns;
-  }
-  w.contest = &contest;
-  while (park_until(inside.m(), w, WaitReason::sleep, stay_parked, nullptr, deadline_ns)) {
-  }
-  return true;
+  park(inside.m(), w, WaitReason::sleep, no_queue_lock, limit);
+  return !limit.refuses() || os::now_ns() >= deadline_ns;
 }
 
 }  // namespace

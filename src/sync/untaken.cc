@@ -1,7 +1,7 @@
-// Exceptions of goroutines that nobody takes: one line says what was lost. The future or the
-// task_group that held one is gone, so nobody is left to throw it to, and to end the process, as an
-// exception that leaves a goroutine does, would punish a caller that has failed elsewhere and drops
-// its other futures on the way out.
+// An exception of a goroutine that no caller takes: one line says what was lost. The future or the
+// task_group that held the exception is gone, so there is no caller to throw it to. Rejected: to
+// end the process, as an exception does that leaves a goroutine. That would punish a caller that
+// has failed elsewhere and drops its other futures on the way out.
 #include <cxxabi.h>
 #include <gofer/future.h>
 

@@ -6,6 +6,8 @@
   - no file of the library is longer than MAX_LINES;
   - no tabs and no line over MAX_COLUMNS in C++ sources, and clang-format (if installed) has nothing to change;
   - a layer of src/ includes nothing of a layer above it;
+  - the state of a goroutine, a P or an M changes in the files transitions.h only;
+  - only src/arch knows the processor, and only src/os, src/arch and src/debug call the kernel;
   - relative links in Markdown files lead to something, and source files that texts and comments name exist;
   - no text names a path that exists on one machine only.
 """
@@ -30,11 +32,37 @@ INLINE_CODE = re.compile(r"`[^`\n]*`")
 MARKDOWN_LINK = re.compile(r"\[[^\]]*\]\(\s*<?([^)\s>]+)>?[^)]*\)|^\s*\[[^\]]+\]:\s+(\S+)", re.MULTILINE)
 FILE_NAME = re.compile(r"[\w./-]+\.(?:cc|h|pml)\b")
 COMMENT = re.compile(r"//.*")
+STRING = re.compile(r'"(?:\\.|[^"\\\n])*"')
 PLACEHOLDERS = {"x.h", "x.cc", "x_test.cc", "y.cc", "z.cc", "app.cc", "file.cc"}
 # Folders of src/, the lowest layer first.
-LAYERS = [{"os", "debug"}, {"arch"}, {"runtime"}, {"sync"}, {"io"}, {"net"}]
-# A context ends a wait for a descriptor by its done channel.
-UPWARD_INCLUDES = {("src/runtime/poll/netpoll.cc", "sync")}
+LAYERS = [{"arch"}, {"os"}, {"debug"}, {"runtime"}, {"sync"}, {"io"}, {"net"}]
+# An asm statement with nothing in it is the compiler's business, not the processor's.
+MACHINE_CODE = re.compile(
+    r"""\basm\s*(?:volatile\s*|goto\s*|inline\s*)*\((?!\s*"")|\b__asm__\b"""
+    r"""|\b__(?:x86_64|i386|amd64|aarch64|arm|riscv|powerpc64|s390x)(?:__)?\b|\bREG_[A-Z]|\bgregs\b|\buc_mcontext\b"""
+    r"""|\bucontext_t\b|<ucontext\.h>|\b_mm\d*_\w|\b__builtin_(?:ia32|arm|aarch64)_|<\w*intrin\.h>|<arm_neon\.h>""")
+MACHINE_CODE_ALLOWED = {"src/runtime/process/one_copy.cc"}  # directives of the assembler, no instructions
+# What changes the state of a goroutine, a P or an M.
+TRANSITION = re.compile(r"\b(?:set_status|try_status|check_transition)\(|->status\.(?:store|exchange|compare_exchange)"
+                        r"|->(?:on_idle_list|spinning) = |->(?:blocking_at|waits_for_p|next_p)\.store\(")
+# What reports do must work in a broken process, so src/debug calls the kernel itself. src/check is no part of the library.
+KERNEL_FOLDERS = {"arch", "os", "debug", "check"}
+KERNEL_CALL = re.compile(
+    r"<(?:sys/(?:socket|mman|stat|epoll|eventfd|timerfd|signalfd|inotify|syscall|ioctl|resource|prctl|wait|sendfile)"
+    r"|unistd|fcntl|poll|pthread|netdb|net/if|sched|time|dirent|threads|linux/\w+)\.h>"
+    # Names that nothing of ours has...
+    r"|(?<![\w.>:])(?:::)?(?:socket|socketpair|connect|accept4|recvfrom|recvm?msg|sendto|sendm?msg|[gs]etsockopt"
+    r"|getsockname|getpeername|getaddrinfo|if_indextoname|preadv?2?|pwritev?2?|openat|fcntl|ioctl|fstat|unlink|dup[23]"
+    r"|pipe2?|ppoll|epoll_\w+|eventfd|timerfd_\w+|signalfd|clock_\w+|gettimeofday|nanosleep|usleep|alarm|sigaction"
+    r"|signal(?=\s*\(\s*SIG)|sigaltstack|sigprocmask|sigpending|sigtimedwait|sigwait\w*|raise|t?g?kill|pthread_\w+"
+    r"|sched_(?:yield|getcpu|[gs]et\w+)|prctl|sysconf|getpid|gettid|fork|_exit|mmap|munmap|mprotect|madvise"
+    r"|process_madvise|syscall)\s*\(|\braw_syscall\b"
+    # ...and names that members and functions of ours have, too.
+    r"|(?<![\w>:])::(?:readv?|writev?|close|open|bind|listen|accept|send|recv|shutdown|poll|select|stat|dup|pipe)\s*\(")
+KERNEL_CALLS_ALLOWED = {
+    "src/runtime/base/sanitizer.h",  # TSan needs a call of libc there
+    "src/runtime/threads/thread_calls.cc",  # defines what it stands in front of
+}
 MACHINE_PATH = re.compile(r"(?<![\w.~/})-])/(?:work|root|home/\w+)(?![\w-])")
 
 
@@ -131,9 +159,43 @@ def check_layers(texts):
         for match in INCLUDE.finditer(text):
             folder = Path(match.group(1)).parts[0]
             above = layer_of(folder)
-            if own is None or above is None or above <= own or (path.as_posix(), folder) in UPWARD_INCLUDES:
+            if own is None or above is None or above <= own or Path("src", match.group(1)) not in texts:
                 continue
             yield f"{path}:{line_of(text, match.start())}: src/{path.parts[1]} is below src/{folder}"
+
+
+def check_transitions(texts):
+    for path, text in texts.items():
+        if path.parts[:2] != ("src", "runtime") or path.suffix not in CXX_SUFFIXES:
+            continue
+        if path.name == "transitions.h" or path.name.startswith("status.") or path.name.endswith("_test.cc"):
+            continue
+        for match in TRANSITION.finditer(text):
+            yield f"{path}:{line_of(text, match.start())}: a change of state outside of transitions.h: {match.group()}"
+
+
+def is_library_code(path):  # but for unit tests
+    return path.parts[0] == "src" and path.suffix in CXX_SUFFIXES and not path.name.endswith("_test.cc")
+
+
+def without_comments(text):
+    return COMMENT.sub("", text)
+
+
+def check_machine_code(texts):
+    for path, text in texts.items():
+        if not is_library_code(path) or path.parts[1] == "arch" or path.as_posix() in MACHINE_CODE_ALLOWED:
+            continue
+        for match in MACHINE_CODE.finditer(code := without_comments(text)):
+            yield f"{path}:{line_of(code, match.start())}: belongs behind src/arch/arch.h: {match.group().strip()}"
+
+
+def check_kernel_calls(texts):
+    for path, text in texts.items():
+        if not is_library_code(path) or path.parts[1] in KERNEL_FOLDERS or path.as_posix() in KERNEL_CALLS_ALLOWED:
+            continue
+        for match in KERNEL_CALL.finditer(code := STRING.sub('""', without_comments(text))):
+            yield f"{path}:{line_of(code, match.start())}: belongs behind src/os: {match.group().strip()}"
 
 
 def check_file_names(texts):
@@ -174,7 +236,8 @@ def main():
     files = tree_files(source)
     texts = {p: t for p in files if (t := read_text(source / p)) is not None}
     findings = [*check_text(texts), *check_headers_used(texts), *check_links(source, texts),
-                *check_layers(texts), *check_file_names(texts),
+                *check_layers(texts), *check_machine_code(texts), *check_kernel_calls(texts),
+                *check_transitions(texts), *check_file_names(texts),
                 *check_format(source, files), *check_headers_alone(source, files, args.cxx)]
     for finding in findings:
         print(finding)

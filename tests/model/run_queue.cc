@@ -9,13 +9,13 @@
 // Checked in every execution
 //  - Each goroutine is handed out exactly once, or is still in a queue at the end: none lost, none
 //    twice.
-//  - What was written to a goroutine before it was put is visible to who gets it (Relacy reports a
-//    data race on Task::payload otherwise).
+//  - What was written to a goroutine before it was put is visible to the thread that gets it
+//    (Relacy reports a data race on Task::payload otherwise).
 //  - A full ring and the overflow to the global queue keep to this while thieves make room.
 //  - empty() is false while a goroutine stays in the queue, also while it moves from runnext to the
 //    ring.
 //  - A submitter that goes through runnext and an M that goes to sleep cannot miss each other
-//    (idle.pml has the rest of it): one sees nobody spinning, or the other sees the queue.
+//    (idle.pml has the rest of it): one sees that no M spins, or the other sees the queue.
 //
 // Abstracted away: rings have 2 or 4 slots instead of 256; positions start at 0, so the wrap of the
 // 32-bit positions is not reached; the global queue is a private list, its lock is not the point.
@@ -193,7 +193,7 @@ struct LookAgain : rl::test_suite<LookAgain, 2> {
   }
 };
 
-// The submitter puts, then looks whether somebody spins; the spinner stops spinning, then looks.
+// The submitter puts, then looks whether an M spins; the spinner stops spinning, then looks.
 template <class Self, bool ThroughNext>
 struct Sleep : rl::test_suite<Self, 2> {
   Queue<2> queue;

@@ -281,7 +281,7 @@ TEST_F(Fd, ManyEmptyBuffersAreNotTheEndOfTheInput) {
 
 // ---- kinds of descriptors
 
-TEST_F(Fd, WriteToAPipeThatNobodyReadsFailsWithoutASignal) {
+TEST_F(Fd, WriteToAPipeWithoutAReaderFailsWithoutASignal) {
   in_goroutine_and_thread([] {
     for (const bool socket : {false, true}) {
       Ends e = socket ? make_pair() : make_pipe();

@@ -208,7 +208,7 @@ TEST_F(FdWait, DeadlineCanBeMadeLongerOrRemoved) {
   }
 }
 
-TEST_F(FdWait, DeadlineEndsAllWhoTakeTurns) {
+TEST_F(FdWait, DeadlineEndsAllCallsThatTakeTurns) {
   Ends e = make_pair();
   wait_group wg;
   std::atomic<int> late{0};
@@ -350,7 +350,7 @@ TEST_F(FdWait, CloseEndsTheWaitsOfThreads) {
   EXPECT_EQ(closed, 4);
 }
 
-TEST_F(FdWait, OfManyWhoCloseOneDoes) {
+TEST_F(FdWait, OnlyOneOfManyClosesTakesEffect) {
   for (int round = 0; round < scaled(400); ++round) {
     Ends e = make_pair();
     wait_group wg;

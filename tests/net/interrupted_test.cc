@@ -158,7 +158,7 @@ TEST_F(Interrupted, Accept) {
     return fd >= 0;
   });
   stop = true;
-  // The caller may wait for somebody who accepts; a shutdown would not tell it.
+  // The caller may wait for an accept; a shutdown would not end that wait.
   listener.reset();
   caller.join();
 }

@@ -71,17 +71,17 @@ struct Dials {
   std::atomic<int> refused{0};
 };
 
-// The end of a connection of whose listener nobody knows whether it lives. Linux forgets a
-// connection that is about to be made when its listener closes, without a word to who dialled: only
-// who sends something is told.
+// Reads to the end of a connection whose listener may be closed. If a listener closes while a
+// connection is being made, Linux forgets that connection and does not tell the dialling side. Only
+// a side that sends something learns of it.
 std::size_t ask(const net::conn& c, char& byte, std::error_code& ec) {
   c.set_deadline(60s);  // far from what is to happen
   c.write_all("?", ec);
   return ec ? 0 : c.read({&byte, 1}, ec);
 }
 
-// Dials until nobody is there any more. A connection is closed by who accepted it, or reset
-// together with the listener.
+// Dials until no listener is there any more. A connection is closed by the side that accepted it,
+// or reset together with the listener.
 void dial_until_refused(const std::string& at, Dials& dials) {
   for (;;) {
     std::error_code ec;
@@ -141,7 +141,7 @@ TEST_F(NetClose, UnixListenerIsClosedWhileManyDial) {
   close_while_many_dial(folder.address("socket"), 0);
 }
 
-TEST_F(NetClose, AllWhoAcceptAreTold) {
+TEST_F(NetClose, EndsAllAccepts) {
   const SocketFolder folder;
   for (const std::string& at : {own_loopback(), folder.address("socket")}) {
     for (const bool thread : {false, true}) {
@@ -169,8 +169,8 @@ TEST_F(NetClose, AllWhoAcceptAreTold) {
   }
 }
 
-// Those who wait for their turn, too.
-TEST_F(NetClose, CancelDeadlineAndCloseEndAllWhoAccept) {
+// Also ends the calls that wait for their turn.
+TEST_F(NetClose, CancelDeadlineAndCloseEndAllAccepts) {
   for (int round = 0; round < scaled(100); ++round) {
     const net::listener l = net::listen(own_loopback());
     const auto [ctx, cancel] = with_cancel(background());
@@ -197,7 +197,7 @@ TEST_F(NetClose, CancelDeadlineAndCloseEndAllWhoAccept) {
   }
 }
 
-// What was accepted before the end is nobody's loss: each connection that came through is whole.
+// A connection that was accepted before the end is not lost: each one is whole.
 TEST_F(NetClose, ConnectionsThatWereAcceptedOutliveTheListener) {
   for (int round = 0; round < scaled(100); ++round) {
     const net::listener l = net::listen(own_loopback());
@@ -254,7 +254,7 @@ TEST_F(NetClose, ListenersComeAndGoWhileManyDialThem) {
       for (int round = 0; round < rounds; ++round) {
         std::error_code ec;
         net::listener l;
-        // For a moment, the end of somebody who dials may have the port.
+        // For a moment, the socket of a dialling client may have the port.
         EXPECT_TRUE(wait_until([&] {
           return static_cast<bool>(l = net::listen(at[place], {}, ec));
         })) << ec.message();

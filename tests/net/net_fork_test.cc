@@ -176,7 +176,7 @@ TEST_F(NetFork, ChildMayCloseWhatItHasInherited) {
   });
 }
 
-TEST_F(NetFork, ChildMayCloseWhatSomebodyUses) {
+TEST_F(NetFork, ChildMayCloseADescriptorThatIsInUse) {
   const Connection c = make_connection();
   wait_group wg;
   char byte = 0;
@@ -240,7 +240,7 @@ TEST_F(NetFork, ChildThatWaitsIsAborted) {
 // ---- the child lives on with its copies
 
 // A closed descriptor whose copy lives makes events still, as long as epoll knows it.
-TEST_F(NetFork, EventsOfACopyInTheChildReachNobody) {
+TEST_F(NetFork, EventsOfACopyInTheChildAreIgnored) {
   in_goroutine_and_thread([] {
     const net::listener l = net::listen("127.0.0.1:0");
     const int watched = watched_descriptors();

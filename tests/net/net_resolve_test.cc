@@ -25,6 +25,7 @@
 #include "support/descriptors.h"
 #include "support/goroutines_and_threads.h"
 #include "support/sockets.h"
+#include "support/start_detached.h"
 
 namespace gofer {
 namespace {
@@ -175,7 +176,7 @@ std::string port_of(const net::listener& l) { return std::to_string(l.local_addr
 
 // ---- contexts end a dial, not its look-up
 
-TEST_F(NetResolve, CancelEndsADialWhoseLookUpIsStuck) {
+TEST_F(NetResolve, CancelEndsADialWithAStuckLookUp) {
   const net::listener l = net::listen("127.0.0.1:0");
   in_goroutine_and_thread([&] {
     resolver_.hold();
@@ -191,7 +192,7 @@ TEST_F(NetResolve, CancelEndsADialWhoseLookUpIsStuck) {
   EXPECT_FALSE(somebody_dials(l)) << "nobody wants that connection any more";
 }
 
-TEST_F(NetResolve, TimeoutEndsADialWhoseLookUpIsStuck) {
+TEST_F(NetResolve, TimeoutEndsADialWithAStuckLookUp) {
   const net::listener l = net::listen("127.0.0.1:0");
   in_goroutine_and_thread([&] {
     resolver_.hold();
@@ -214,7 +215,7 @@ TEST_F(NetResolve, TimeoutEndsADialWhoseLookUpIsStuck) {
   EXPECT_FALSE(somebody_dials(l));
 }
 
-TEST_F(NetResolve, LookUpThatFailsWhenNobodyWaitsHarmsNobody) {
+TEST_F(NetResolve, FailedLookUpWithoutAWaiterDoesNoHarm) {
   for (const int error : {EAI_AGAIN, EAI_SYSTEM}) {
     resolver_.hold();
     give_up_on("slow.test:80");
@@ -224,7 +225,7 @@ TEST_F(NetResolve, LookUpThatFailsWhenNobodyWaitsHarmsNobody) {
   }
 }
 
-TEST_F(NetResolve, ContextThatIsDoneAsksNobody) {
+TEST_F(NetResolve, DoneContextPreventsTheLookUp) {
   resolver_.hold();
   in_goroutine_and_thread([] {
     const auto [ctx, cancel] = with_cancel(background());
@@ -295,7 +296,7 @@ void others_run_on() {
   wg.wait();
 }
 
-TEST_F(NetResolve, ManyStuckLookUpsHoldUpNobody) {
+TEST_F(NetResolve, ManyStuckLookUpsDoNotDelayOthers) {
   constexpr int dials = 50;
   constexpr int hurried = 25;
   const net::listener l = net::listen("127.0.0.1:0");
@@ -379,7 +380,7 @@ TEST_F(NetResolve, ManyLookUpsAreAnsweredAtLast) {
   EXPECT_EQ(connected, dials);
 }
 
-TEST_F(NetResolve, ListenWaitsForItsNameAndHoldsUpNobody) {
+TEST_F(NetResolve, ListenWaitsForItsNameAndDelaysNoOther) {
   for (const bool thread : {false, true}) {
     resolver_.hold();
     net::listener l;
@@ -390,7 +391,7 @@ TEST_F(NetResolve, ListenWaitsForItsNameAndHoldsUpNobody) {
     };
     wg.add(1);
     if (thread) {
-      std::thread(listen).detach();
+      start_detached(listen);
     } else {
       go(listen);
     }

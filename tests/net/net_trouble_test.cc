@@ -15,6 +15,7 @@
 #include "support/descriptors.h"
 #include "support/goroutines_and_threads.h"
 #include "support/sockets.h"
+#include "support/start_detached.h"
 
 namespace gofer {
 namespace {
@@ -182,7 +183,7 @@ void close_in(bool thread, const net::listener& l, wait_group& wg) {
     wg.done();
   };
   if (thread) {
-    std::thread(close).detach();
+    start_detached(close);
   } else {
     go(close);
   }
@@ -335,7 +336,7 @@ TEST_F(NetTrouble, WithoutDescriptorsAcceptCanBeEnded) {
 
 TEST_F(NetTrouble, ClosedPortRefuses) {
   in_goroutine_and_thread([] {
-    // Bound, so that nobody else gets it, and not listening.
+    // The port is bound, so that no other program gets it, and it does not listen.
     const int native = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in in{};
     in.sin_family = AF_INET;
@@ -358,9 +359,9 @@ TEST_F(NetTrouble, ClosedPortRefuses) {
   });
 }
 
-// An end of a connection to a port that nobody listens at may get that very port, and is then
-// connected to itself.
-TEST_F(NetTrouble, NobodyIsConnectedToItself) {
+// A socket that dials a port without a listener may get that very port, and is then connected to
+// itself.
+TEST_F(NetTrouble, DialNeverConnectsToItself) {
   std::string at;
   for (int port = 40000; at.empty() && port < 50000; port += 2) {  // as the kernel takes for dials
     std::error_code ec;
@@ -467,7 +468,7 @@ TEST_F(NetTrouble, DialToAFullUnixBacklogWaits) {
   });
 }
 
-TEST_F(NetTrouble, ListenerThatClosesRefusesThoseThatWait) {
+TEST_F(NetTrouble, ClosingListenerRefusesWaitingConnections) {
   for (const bool thread : {false, true}) {
     const SocketFolder folder;
     const std::string at = folder.address("closing");

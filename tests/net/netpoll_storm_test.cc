@@ -81,7 +81,7 @@ bool live(std::uint64_t id) {
   }
 }
 
-// Those who wait for other descriptors all the time, and are not to be woken.
+// Goroutines that wait for other descriptors all the time, and must not be woken.
 class Bystanders {
  public:
   Bystanders() {

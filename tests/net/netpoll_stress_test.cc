@@ -117,7 +117,7 @@ class PingPong {
 
 // ---- descriptors come and go
 
-// One life of a pair: somebody waits, and gets what was meant for him, or is told of the end.
+// One life of a pair: a goroutine waits, and gets the value that was meant for it, or the end.
 void live_and_die(std::uint64_t id, std::atomic<int>& wrong) {
   const Ends e = make_pair();
   chan<std::uint64_t> got(1);
@@ -414,7 +414,7 @@ TEST_F(NetpollStress, GoesOnBesideGoroutinesThatCompute) {
   wg.wait();
 }
 
-// Who yields is never out of work, and never asks for events by itself.
+// An M whose goroutines yield is never out of work, so it never asks for events by itself.
 TEST_F(NetpollStress, GoesOnBesideGoroutinesThatYield) {
   const PingPong busy(4, false, 1);
   std::atomic<bool> stop{false};

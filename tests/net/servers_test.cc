@@ -144,7 +144,7 @@ TEST(Servers, ProxyClosesItsSideWhenTheTargetIsNotThere) {
   });
 }
 
-TEST(Servers, ChatTellsEverybodyElse) {
+TEST(Servers, ChatTellsAllOtherClients) {
   run([] {
     const Server chat("chat", {"unix:@gofer-chat-" + std::to_string(getpid())});
     const net::conn anna = chat.dial();

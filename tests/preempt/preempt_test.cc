@@ -312,7 +312,7 @@ TEST_F(Preempt, NearTheEndOfAStackOfDefaultSize) {
 
 // ---- no_preempt
 
-// Times that `light` was woken while this goroutine, which shall not be paused, computed.
+// Times that `light` was woken while this goroutine, which must not be paused, computed.
 int64_t woken_during(const Light& light, std::chrono::milliseconds time) {
   const int64_t before = light.woken();
   const auto end = clock::now() + time;
@@ -419,7 +419,7 @@ TEST_F(Preempt, OfLockedGoroutinesStaysOnTheirThreads) {
   });
 }
 
-// Who calls the runtime often is stopped there, and need not be paused.
+// A goroutine that calls the runtime often is stopped there and need not be paused.
 TEST_F(Preempt, BetweenCallsOfTheRuntime) {
   const auto step = [](int) {
     chan<int> c(1);

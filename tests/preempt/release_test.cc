@@ -1,4 +1,4 @@
-// Paused threads that go on without a P, because who has the P waits for them inside the runtime.
+// Paused threads that go on without a P, because the M with the P waits for them inside.
 #include <gofer/gofer.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ class Release : public test::PausingTest {};
 
 uint64_t releases() { return internal::sched.released.load(); }
 
-// Takes a mutex and computes, so that it is paused, until somebody waits for the mutex.
+// Takes a mutex and computes, so that it is paused, until a thread waits for the mutex.
 struct Owner {
   std::mutex mutex;
   std::atomic<bool> held{false};

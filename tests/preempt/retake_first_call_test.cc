@@ -55,7 +55,7 @@ class FirstCall : public test::RetakeTest {
       compute_until(holder_may_end);
     });
     P* p = sched.all_ps[0].load();
-    EXPECT_TRUE(wait_until([&] { return internal::retake(p); }));
+    EXPECT_TRUE(wait_until([&] { return test::retake(p); }));
     EXPECT_TRUE(wait_until([&] { return holder_runs.load(); }));
     may_call = true;
     EXPECT_TRUE(wait_until([&] { return victim.load()->status.load() == GStatus::runnable; }));
@@ -185,7 +185,7 @@ TEST_F(FirstCall, Goexit) {
     compute_until(may_call);
   });
   P* p = sched.all_ps[0].load();
-  EXPECT_TRUE(wait_until([&] { return internal::retake(p); }));
+  EXPECT_TRUE(wait_until([&] { return test::retake(p); }));
   EXPECT_TRUE(wait_until([&] { return holder_runs.load(); }));
   may_call = true;
   done.wait();

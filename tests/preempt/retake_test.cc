@@ -41,7 +41,7 @@ using Retake = test::RetakeTest;
 TEST_F(Retake, AnIdleProcessorIsNotTaken) {
   ASSERT_TRUE(wait_until([] { return sched.idle_p_count.load() == sched.procs.load(); }));
   for (int i = 0; i < sched.procs.load(); ++i) {
-    EXPECT_FALSE(internal::retake(sched.all_ps[i].load()));
+    EXPECT_FALSE(test::retake(sched.all_ps[i].load()));
   }
   EXPECT_EQ(sched.idle_p_count.load(), sched.procs.load());
 }
@@ -52,7 +52,7 @@ TEST_F(Retake, AGoroutineInsideTheRuntimeKeepsItsProcessor) {
     Inside inside;
     P* p = inside.m()->p;
     std::thread([&] {
-      for (int i = 0; i < 1000; ++i) taken = taken || internal::retake(p);
+      for (int i = 0; i < 1000; ++i) taken = taken || test::retake(p);
     }).join();
     taken = taken || inside.m()->p != p;
   });
@@ -73,7 +73,7 @@ TEST_F(Retake, ProcessorOfABlockedGoroutineRunsTheOneThatUnblocksIt) {
     ASSERT_TRUE(wait_until([&] { return reading.load(); }));
     done.go([&] { static_cast<void>(pipe.write_one()); });
     P* p = sched.all_ps[0].load();
-    EXPECT_TRUE(wait_until([&] { return good.load() || internal::retake(p); }));
+    EXPECT_TRUE(wait_until([&] { return good.load() || test::retake(p); }));
     done.wait();
     EXPECT_TRUE(good);
   }
@@ -281,7 +281,7 @@ TEST_F(Retake, GoesTogetherWithStoppingTheWorld) {
   internal::verify_scheduler();
 }
 
-// Who is inside the runtime has its P alone.
+// No taker gets the P of an M that is inside the runtime.
 TEST_F(Retake, ProcessorIsUsedByOneThreadAtATime) {
   Takers sysmon(2);
   std::vector<std::atomic<int>> users(64);
@@ -325,7 +325,7 @@ TEST_F(Retake, EntryAtTheMomentOfATakeIsNotMissed) {
       // Strikes as soon as it sees the owner outside.
       const internal::PWord word(p->word.load());
       if (word.state() != internal::PWordState::running) continue;
-      if (sched.m_table[word.owner()].load()->in_runtime.load() == 0) internal::retake(p);
+      if (sched.m_table[word.owner()].load()->in_runtime.load() == 0) test::retake(p);
     }
   });
   wait_group done;
@@ -350,7 +350,7 @@ TEST_F(Retake, EntryAtTheMomentOfATakeIsNotMissed) {
 
 // The test pretends that an M spins. It does not help: the P with work, or the one that the work in
 // the global queue waits for, must get an M of its own.
-TEST_F(Retake, ProcessorIsHandedOnWhenThereIsWorkWhoeverSpins) {
+TEST_F(Retake, ProcessorIsHandedOffToWorkEvenIfAThreadSpins) {
   Procs one(1);
   for (const bool local : {false, true}) {
     ASSERT_TRUE(
@@ -368,7 +368,7 @@ TEST_F(Retake, ProcessorIsHandedOnWhenThereIsWorkWhoeverSpins) {
     sched.spinning_ms.fetch_add(1);
     if (!local) done.go([&] { ran = true; });
     P* p = sched.all_ps[0].load();
-    EXPECT_TRUE(wait_until([&] { return internal::retake(p); }));
+    EXPECT_TRUE(wait_until([&] { return test::retake(p); }));
     EXPECT_TRUE(wait_until([&] { return ran.load(); }, std::chrono::seconds(20)));
     sched.spinning_ms.fetch_sub(1);
     end = true;
@@ -376,7 +376,7 @@ TEST_F(Retake, ProcessorIsHandedOnWhenThereIsWorkWhoeverSpins) {
   }
 }
 
-TEST_F(Retake, WhoLostItsProcessorTakesAnIdleOne) {
+TEST_F(Retake, ThreadThatLostItsProcessorTakesAnIdleOne) {
   Procs two(2);
   for (int round = 0; round < 50; ++round) {
     std::atomic<bool> running{false};
@@ -393,7 +393,7 @@ TEST_F(Retake, WhoLostItsProcessorTakesAnIdleOne) {
     ASSERT_TRUE(wait_until([&] { return running.load(); }));
     bool taken = false;
     EXPECT_TRUE(wait_until([&] {
-      for (int i = 0; i < 2; ++i) taken = taken || internal::retake(sched.all_ps[i].load());
+      for (int i = 0; i < 2; ++i) taken = taken || test::retake(sched.all_ps[i].load());
       return taken;
     }));
     stop = true;

@@ -100,7 +100,7 @@ TEST_F(Sysmon, TheWorldIsStoppedWhileGoroutinesSpinBlockAndArePaused) {
   EXPECT_TRUE(go_on_until([&] {
     gomaxprocs(1 + round++ % 4);
     internal::verify_scheduler();
-    std::this_thread::sleep_for(2ms);  // a world that never runs pauses nobody
+    std::this_thread::sleep_for(2ms);  // a world that never runs pauses no goroutine
     return round >= 50 && pauses() - before >= 20 && light.woken() >= 20;
   })) << "rounds: "
       << round << ", pauses: " << pauses() - before << ", woken: " << light.woken();

@@ -144,7 +144,7 @@ TEST(CrowdAtALock, OfASemaphoreUntilTheLastArrives) {
   expect_completed(crowd("semaphore_crowd", 100s));
 }
 
-TEST(CrowdAtALock, WhoseOwnerWaitsForAGoroutineBehindTheCrowd) {
+TEST(CrowdAtALock, EndsIfTheOwnerWaitsForAGoroutineBehindTheCrowd) {
   expect_completed(crowd("holder_behind_lockers", 10s));
 }
 
@@ -222,7 +222,7 @@ class Storm : public testing::TestWithParam<const char*> {
   }
 };
 
-// A goroutine that is paused with such a lock must not send everybody else to sleep on a thread of
+// A goroutine that is paused with such a lock must not send all others to sleep on a thread of
 // its own, nor let all others spin until it gets its turn behind them.
 TEST_P(Storm, TakesFewThreads) {
   const ChildResult r = run_child("storm_child", {GetParam()}, environment(), 60s * slowdown);

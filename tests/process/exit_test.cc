@@ -1,5 +1,5 @@
 // While the process exits: goroutines go on, so that static objects and exit handlers can wait for
-// them; a wait that nobody can end is left behind; a report that has begun comes out whole. Each in
+// them; a wait that can never end is left behind; a report that has begun comes out whole. Each in
 // a child process.
 #include <gtest/gtest.h>
 
@@ -91,7 +91,7 @@ TEST(Destructor, MayWaitForAGoroutineInItsOwnWay) {
   EXPECT_EQ(r.err, "") << r;
 }
 
-// ---- waits that nobody can end
+// ---- waits that can never end
 
 class EndlessWait : public testing::Test {
  protected:
@@ -124,7 +124,7 @@ TEST_F(EndlessWait, OfAnObjectYoungerThanTheRuntimeIsLeftBehindToo) {
   }
 }
 
-TEST_F(EndlessWait, ShowsWhoWaits) {
+TEST_F(EndlessWait, ShowsTheTraceOfTheWaitingThread) {
   if (!has_symbols) GTEST_SKIP() << "no symbols";
   const ChildResult r = exits("endless_late");
   EXPECT_TRUE(r.err_has("wait_for_ever(...)\n\t")) << r;
@@ -162,7 +162,7 @@ void expect_whole_report(const ChildResult& r, const std::string& what) {
   EXPECT_EQ(r.err.back(), '\n') << r;
 }
 
-TEST(Report, ThatHasBegunEndsTheProcessWhoeverExitsMeanwhile) {
+TEST(Report, ThatHasBegunEndsTheProcessEvenIfAThreadExitsMeanwhile) {
   for (const char* scenario :
        {"report_then_main_returns", "report_then_exit_in_thread", "report_then_exit_in_goroutine",
         "report_then_quick_exit", "report_then_thread_throws"}) {

@@ -70,7 +70,7 @@ TEST(Parking, CheckReportsAReadWriteLock) {
   EXPECT_EQ(r.err.find("gofer check: the read-write lock at 0x"), 0u) << r;
 }
 
-TEST(Parking, CheckEndsTheProcessIfItShall) {
+TEST(Parking, CheckEndsTheProcessOnRequest) {
   if (internal::sanitizers_enabled) GTEST_SKIP() << "a sanitizer has to be loaded first";
   const ChildResult r = checked("holds_mutex", "GOFER_CHECK_PARKS=abort");
   EXPECT_TRUE(r.killed_by(SIGABRT)) << r;

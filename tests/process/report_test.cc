@@ -49,7 +49,7 @@ TEST_F(Deadlock, ShowsWhereEveryGoroutineWaits) {
   EXPECT_TRUE(r.err_has(announced_line(r, "deadlock_child.cc", "wait") + " +0x")) << r;
 }
 
-TEST_F(Deadlock, ShowsWhoStartedEachGoroutine) {
+TEST_F(Deadlock, ShowsTheCreatorOfEachGoroutine) {
   if (!has_symbols) GTEST_SKIP() << "no symbols";
   const ChildResult r = deadlock("all_waiting");
   const std::regex created(
@@ -112,7 +112,7 @@ TEST_F(Deadlock, IsSeenOnceTheLastThreadThatMightHelpHasEnded) {
   EXPECT_EQ(r.err.find(asleep), 0u) << r;
 }
 
-// Idle threads of the runtime end in the meantime; somebody has to go on looking.
+// Idle threads of the runtime end in the meantime; another thread has to go on looking.
 TEST_F(Deadlock, IsSeenEvenIfIdleThreadsHaveEndedBefore) {
   const ChildResult r = deadlock("thread_ends_late", {with_debug("idlems=50")});
   EXPECT_TRUE(r.exited_with(2)) << r;
@@ -131,12 +131,12 @@ TEST_F(Deadlock, IsSeenInTheSecondRunToo) {
   EXPECT_EQ(count_of(r.err, "\ngoroutine "), 2) << r;
 }
 
-TEST_F(Deadlock, EndsTheProcessEvenIfNobodyCanRead) {
+TEST_F(Deadlock, EndsTheProcessEvenIfTheReportHasNoReader) {
   const ChildResult r = deadlock("stderr_closed");
   EXPECT_TRUE(r.exited_with(2)) << r;
 }
 
-TEST_F(Deadlock, AfterGoexitOfMainHasItsOwnTextIfNobodyIsLeft) {
+TEST_F(Deadlock, AfterGoexitOfMainHasItsOwnTextIfNoGoroutineIsLeft) {
   const ChildResult r = deadlock("goexit_others_finish");
   EXPECT_TRUE(r.exited_with(2)) << r;
   EXPECT_EQ(r.err.find("fatal error: no goroutines (main called runtime.Goexit) - deadlock!\n"), 0u)
@@ -145,7 +145,7 @@ TEST_F(Deadlock, AfterGoexitOfMainHasItsOwnTextIfNobodyIsLeft) {
   EXPECT_EQ(r.out, "") << r;
 }
 
-TEST_F(Deadlock, AfterGoexitOfMainShowsThoseWhoAreAsleep) {
+TEST_F(Deadlock, AfterGoexitOfMainShowsTheSleepingGoroutines) {
   const ChildResult r = deadlock("goexit_others_wait");
   EXPECT_TRUE(r.exited_with(2)) << r;
   EXPECT_EQ(r.err.find(asleep), 0u) << r;
@@ -394,7 +394,7 @@ TEST(WaitGroup, NegativeCounterIsFatalWithGosText) {
   }
 }
 
-TEST(WaitGroup, NegativeCounterShowsWho) {
+TEST(WaitGroup, NegativeCounterShowsTheCaller) {
   if (!has_symbols) GTEST_SKIP() << "no symbols";
   const ChildResult r = uncaught("negative_in_goroutine");
   EXPECT_TRUE(r.err_has("goroutine 1 [running]:\n")) << r;
@@ -549,7 +549,7 @@ void expect_segfault(const ChildResult& r) {
   EXPECT_FALSE(r.err_has("stack overflow")) << r;
 }
 
-TEST(Fault, OfANullPointerEndsTheProcessAsEver) {
+TEST(Fault, OfANullPointerEndsTheProcessAsUsual) {
   expect_segfault(overflow("null_in_goroutine"));
   expect_segfault(overflow("null_in_thread"));
 }

@@ -35,7 +35,7 @@ TEST_F(SignalMask, BelongsToTheGoroutineWhileItParks) {
   EXPECT_EQ(r.out, "others=0\nown=1 moved=0\nlater=0\n") << r;
 }
 
-TEST_F(SignalMask, ThatIsRestoredBindsNobody) {
+TEST_F(SignalMask, ThatIsRestoredDoesNotBindItsGoroutine) {
   const ChildResult r = run("mask_that_is_restored_binds_nobody");
   EXPECT_TRUE(r.exited_with(0)) << r;
   EXPECT_EQ(r.out, "threads=few\n") << r;

@@ -165,7 +165,7 @@ TEST_F(Threads, StartedByGoroutinesAreOrdinaryOnes) {
         sum += run([] { return 1; });
       });
     }
-    // A join would block the goroutine's thread, and with one processor everybody: wait first.
+    // A join would block the goroutine's thread, and with one processor all goroutines: wait first.
     while (sum < 8) yield();
     for (std::thread& t : threads) t.join();
   });
@@ -213,7 +213,7 @@ TEST_F(Threads, AndGoroutinesMeetAtABarrierManyTimes) {
   const auto party = [&] {
     for (int i = 0; i < rounds; ++i) {
       Round& r = *barrier[static_cast<std::size_t>(i)];
-      wrong += r.passed != 0;  // nobody passes before all have arrived
+      wrong += r.passed != 0;  // none passes before all have arrived
       r.arrived.done();
       r.arrived.wait();
       ++r.passed;

@@ -1,10 +1,11 @@
-// Programs in which everybody waits for ever on channels, each in its own way.
+// Programs in which all goroutines wait for ever on channels, each in its own way.
 #include <gofer/gofer.h>
 
 #include <chrono>
 #include <thread>
 #include <vector>
 
+#include "../support/start_detached.h"
 #include "scenarios.h"
 
 namespace {
@@ -101,8 +102,8 @@ int receive_for_ever() {
 
 int each_in_its_way() {
   gofer::chan<int> silent(0);
-  std::thread([silent] { silent.recv(); }).detach();
-  std::thread([silent] { gofer::select(gofer::on_recv(silent)); }).detach();
+  start_detached([silent] { silent.recv(); });
+  start_detached([silent] { gofer::select(gofer::on_recv(silent)); });
   gofer::run([silent] {
     gofer::go([silent] { silent.recv(); });
     gofer::go([] { gofer::chan<int>(0).send(1); });

@@ -144,7 +144,7 @@ int short_beside() {
 
 // ---- those that wait for one lock
 
-// Everybody calls pass(), which lets nobody through before hold() has returned elsewhere.
+// All call pass(), which lets none through before hold() has returned elsewhere.
 template <class Hold, class Pass>
 void crowd(int goroutines, Hold hold, Pass pass) {
   std::atomic<bool> held{false};
@@ -248,7 +248,7 @@ int printf_crowd() {
   });
 }
 
-// Without the lock of a FILE: everybody blocks in the system call.
+// Without the lock of a FILE: all block in the system call.
 int write_crowd() {
   return measured([] {
     print_each(scaled(14'000), [](std::FILE* out, int i) {
@@ -259,7 +259,7 @@ int write_crowd() {
   });
 }
 
-// Nobody can go on before everybody has a thread.
+// None can go on before all have a thread.
 int condition_variable_crowd() {
   return measured([] {
     const int goroutines = scaled(2000);

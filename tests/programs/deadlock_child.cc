@@ -1,4 +1,4 @@
-// Programs in which nobody can ever go on, and some that only look like it.
+// Programs in which no goroutine can ever go on, and some that only look like it.
 #include <gofer/gofer.h>
 #include <signal.h>
 #include <sys/time.h>
@@ -8,6 +8,7 @@
 #include <chrono>
 #include <thread>
 
+#include "../support/start_detached.h"
 #include "../support/wait_until.h"
 #include "scenarios.h"
 
@@ -16,7 +17,7 @@ namespace {
 using namespace gofer::test;
 using namespace std::chrono_literals;
 
-gofer::wait_group never;  // its counter is 1 and stays so, unless somebody is kind
+gofer::wait_group never;  // its counter is 1 and stays so, unless a scenario ends it
 std::atomic<int> waiting{0};
 
 [[gnu::noinline]] void wait_for_ever() {
@@ -89,8 +90,8 @@ int main_locked() {
   return 0;
 }
 
-// A goroutine that ends while it is locked to its thread takes the thread with it, after everybody
-// else has gone to sleep.
+// A goroutine that ends while it is bound to its thread ends the thread as well, after all others
+// have gone to sleep.
 int locked_ends_last() {
   gofer::run([] {
     gofer::go([] {
@@ -104,13 +105,13 @@ int locked_ends_last() {
 }
 
 int thread_waits_too() {
-  std::thread([] { wait_quietly(); }).detach();
+  start_detached([] { wait_quietly(); });
   gofer::run([] { wait_for_ever(); });
   return 0;
 }
 
 int many_threads_wait() {
-  for (int i = 0; i < 100; ++i) std::thread([] { wait_quietly(); }).detach();
+  for (int i = 0; i < 100; ++i) start_detached([] { wait_quietly(); });
   gofer::run([] {
     for (int i = 0; i < 50; ++i) {
       gofer::go([] {
@@ -124,10 +125,10 @@ int many_threads_wait() {
 }
 
 int thread_waits_later() {
-  std::thread([] {
+  start_detached([] {
     std::this_thread::sleep_for(300ms);
     wait_quietly();
-  }).detach();
+  });
   gofer::run([] { wait_for_ever(); });
   return 0;
 }
@@ -154,7 +155,7 @@ void relay(int left) {
     return;
   }
   std::this_thread::sleep_for(1ms);
-  std::thread([left] { relay(left - 1); }).detach();
+  start_detached([left] { relay(left - 1); });
 }
 
 int thread_relay() {
@@ -168,7 +169,7 @@ int thread_relay() {
       });
     }
     all.wait();
-    std::thread([] { relay(150); }).detach();
+    start_detached([] { relay(150); });
     wait_for_ever();
   });
   say("completed");
@@ -176,7 +177,7 @@ int thread_relay() {
 }
 
 int thread_ends() {
-  std::thread([] { std::this_thread::sleep_for(300ms); }).detach();
+  start_detached([] { std::this_thread::sleep_for(300ms); });
   gofer::run([] {
     start_waiters(2);
     wait_for_ever();
@@ -187,7 +188,7 @@ int thread_ends() {
 // Longer than the idle threads of the runtime live (the test sets that time).
 int thread_ends_late() {
   gofer::gomaxprocs(8);
-  std::thread([] { std::this_thread::sleep_for(800ms); }).detach();
+  start_detached([] { std::this_thread::sleep_for(800ms); });
   gofer::run([] {
     gofer::wait_group all;  // at least eight threads are started and idle
     std::atomic<int> locked{0};
@@ -206,7 +207,7 @@ int thread_ends_late() {
 }
 
 int thread_sleeps() {
-  std::thread([] { pause(); }).detach();
+  start_detached([] { pause(); });
   end_soon();
   gofer::run([] { wait_for_ever(); });
   return 0;
@@ -246,7 +247,7 @@ int second_run() {
 }
 
 int two_runs() {
-  std::thread([] { gofer::run([] { wait_quietly(); }); }).detach();
+  start_detached([] { gofer::run([] { wait_quietly(); }); });
   gofer::run([] { wait_for_ever(); });
   return 0;
 }

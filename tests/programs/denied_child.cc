@@ -250,7 +250,7 @@ int64_t processor_time_us() {
          u.ru_stime.tv_usec;
 }
 
-// All wait, and nobody burns a core meanwhile.
+// All wait, and no thread burns a core meanwhile.
 void be_idle() {
   gofer::sleep_for(50ms);
   const int64_t before = processor_time_us();

@@ -10,6 +10,7 @@
 #include <string>
 #include <thread>
 
+#include "../support/start_detached.h"
 #include "../support/wait_until.h"
 #include "scenarios.h"
 
@@ -299,7 +300,7 @@ int started_at_exit() {
   return status;
 }
 
-// ---- waits that nobody can end
+// ---- waits that can never end
 
 [[gnu::noinline]] void wait_for_ever() {
   never.wait();
@@ -339,7 +340,7 @@ int endless_in_thread() {
   start(3, [] { never.wait(); });
   gofer::wait_group parked;
   parked.add(1);
-  std::thread([] { std::exit(status); }).detach();
+  start_detached([] { std::exit(status); });
   parked.wait();
   return 0;
 }
@@ -354,7 +355,7 @@ int endless_beside_parked() {
   return status;
 }
 
-// What the first one waits for happens after all, once it is too late: nobody may be woken by it.
+// The event of the first wait comes after all, but too late: it must not wake any thread.
 int endless_twice() {
   gofer::run([] {});
   static auto* c = new gofer::chan<int>(0);
@@ -464,7 +465,7 @@ int exit_in_report() {
   wait_for_the_end();
 }
 
-// Nobody waits for anybody: the exit or the report may come first.
+// No thread waits for another: the exit or the report may come first.
 int report_races() {
   static std::atomic<bool> throws{false};
   gofer::go([] {

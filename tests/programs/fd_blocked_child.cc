@@ -27,7 +27,7 @@ int beside_blocked(Block block) {
   const gofer::fd in(ends[0]);
   std::thread peer([&] {
     for (int i = 0; i < 20; ++i) {
-      std::this_thread::sleep_for(5ms);  // everybody has gone to sleep
+      std::this_thread::sleep_for(5ms);  // all have gone to sleep
       char answer = 0;
       require(write(ends[1], "x", 1) == 1 && read(ends[1], &answer, 1) == 1, "answered");
     }
@@ -76,7 +76,7 @@ int thread_beside_blocked(Block block) {
   std::thread writer([native = e.native_handle()] {
     const std::uint64_t one = 1;
     for (int i = 0; i < 20; ++i) {
-      std::this_thread::sleep_for(5ms);  // everybody has gone to sleep
+      std::this_thread::sleep_for(5ms);  // all have gone to sleep
       pollfd request{native, POLLIN, 0};
       while (poll(&request, 1, 0) != 0) std::this_thread::sleep_for(1ms);
       require(write(native, &one, sizeof one) == sizeof one, "written");

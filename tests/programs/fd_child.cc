@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <thread>
 
+#include "../support/start_detached.h"
 #include "../support/wait_until.h"
 #include "runtime/goroutines/g.h"
 #include "runtime/report/panic.h"
@@ -22,14 +23,14 @@ using namespace std::chrono_literals;
 gofer::fd event() { return gofer::fd(eventfd(0, EFD_CLOEXEC)); }
 
 void signal_later(int native) {
-  std::thread([native] {
+  start_detached([native] {
     std::this_thread::sleep_for(500ms);  // four looks of the detector
     const std::uint64_t one = 1;
     require(write(native, &one, sizeof one) == sizeof one, "written");
-  }).detach();
+  });
 }
 
-// Another process could write to it, if nobody here does.
+// Another process could write to it, even if this one does not.
 int waits_for_descriptor() {
   const gofer::fd e = event();
   signal_later(dup(e.native_handle()));
@@ -101,10 +102,10 @@ bool waits(gofer::internal::GStatus wanted) {
 // The report of a deadlock that is none, for its traces.
 int dump() {
   const gofer::fd e = event();
-  std::thread([] {
+  start_detached([] {
     require(wait_until([] { return waits(gofer::internal::GStatus::waiting); }), "it waits");
     gofer::internal::fatal_deadlock("for the traces");
-  }).detach();
+  });
   gofer::run([&] { e.wait_readable(); });
   return 0;
 }
@@ -112,7 +113,7 @@ int dump() {
 // The program ends, whoever waits.
 int ends_while_others_wait() {
   const gofer::fd e = event();
-  std::thread([e] { e.wait_readable(); }).detach();
+  start_detached([e] { e.wait_readable(); });
   gofer::run([&] {
     for (int i = 0; i < 10; ++i) {
       gofer::go([other = event()] { other.wait_readable(); });

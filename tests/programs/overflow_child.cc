@@ -74,7 +74,7 @@ gofer_test_unprobed_frame:
   .size gofer_test_unprobed_frame, . - gofer_test_unprobed_frame
 )");
 
-// call(arg), with as many bytes between the two frames that nobody touches.
+// call(arg), with as many untouched bytes between the two frames.
 extern "C" void gofer_test_call_below(void (*call)(void*), void* arg, std::size_t bytes);
 asm(R"(
   .text

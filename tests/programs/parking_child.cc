@@ -13,6 +13,7 @@
 #include <shared_mutex>
 #include <thread>
 
+#include "../support/start_detached.h"
 #include "scenarios.h"
 
 namespace {
@@ -113,12 +114,12 @@ int handler_inside() {
   gofer::run([] {
     gofer::lock_os_thread();
     const pthread_t self = pthread_self();
-    std::thread([self] {
+    start_detached([self] {
       for (;;) {
         pthread_kill(self, SIGUSR1);
         std::this_thread::sleep_for(50us);
       }
-    }).detach();
+    });
     const gofer::chan<int> c(1);
     const auto end = std::chrono::steady_clock::now() + 50s;
     while (std::chrono::steady_clock::now() < end) {

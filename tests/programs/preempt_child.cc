@@ -69,7 +69,7 @@ std::mutex shared_mutex;
 void start_paused(void (*f)()) {
   const uint64_t before = sched.paused.load();
   for (int i = 0; i < gofer::gomaxprocs(0) + 3; ++i) gofer::go(f);
-  // Those who wait for a lock leave their Ps to others.
+  // Threads that wait for a lock lose their Ps to others.
   for (int i = 0; i < gofer::gomaxprocs(0); ++i) gofer::go(spin);
   require(wait_until([&] { return sched.paused.load() >= before + 5; }), "goroutines were paused");
 }
@@ -242,7 +242,7 @@ int report_threads() {
   return 0;
 }
 
-// Nobody can wake main any more, but that is certain only when the last of the others has ended:
+// Nothing can wake main any more, but that is certain only when the last of the others has ended:
 // one computes, some are paused, one blocks its thread.
 int deadlock_beside() {
   gofer::run([] {
@@ -377,8 +377,8 @@ int user_ignores() {
   return 0;
 }
 
-// Who starts the runtime has SIGURG blocked, as in a program that waits for signals in one
-// thread.
+// The thread that starts the runtime has SIGURG blocked, as in a program that waits for signals in
+// one thread.
 int blocked_in_starter() {
   sigset_t all;
   sigfillset(&all);

@@ -162,7 +162,7 @@ int closed_while_all_sleep() {
   });
 }
 
-// Its child has the handlers of its parent, and nobody who receives. The argument chooses what a
+// The child has the handlers of its parent, and no receiver. The argument chooses what a
 // signal does there.
 int forked() {
   const bool ignores = std::strcmp(scenario_argument, "ignores") == 0;

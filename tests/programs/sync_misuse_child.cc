@@ -8,6 +8,7 @@
 #include <shared_mutex>
 #include <thread>
 
+#include "../support/start_detached.h"
 #include "../support/wait_until.h"
 #include "scenarios.h"
 
@@ -177,7 +178,7 @@ int rw_shared_after_a_mixture() {
   });
 }
 
-// A writer waits for the reader; who is neither unlocks for writing.
+// A writer waits for the reader; a goroutine that is neither unlocks for writing.
 int rw_unlock_while_a_writer_waits() {
   return in([] {
     rw.lock_shared();
@@ -193,7 +194,7 @@ int rw_unlock_while_a_writer_waits() {
   });
 }
 
-// ---- Everybody waits
+// ---- All goroutines wait
 
 template <class Wait>
 int deadlock(Wait wait) {
@@ -243,8 +244,8 @@ int waits_with_context() {
   m.lock();
   rw.lock();
   permits.acquire();
-  std::thread([] { static_cast<void>(m.lock(c.ctx)); }).detach();
-  std::thread([] { rw.lock(); }).detach();
+  start_detached([] { static_cast<void>(m.lock(c.ctx)); });
+  start_detached([] { rw.lock(); });
   return deadlock([] {
     gofer::go([] { static_cast<void>(m.lock(c.ctx)); });
     gofer::go([] { static_cast<void>(rw.lock_shared(c.ctx)); });

@@ -83,7 +83,7 @@ int refused_for_a_while() {
 }
 
 // The only thread belongs to a goroutine that waits for one in the queue. As soon as there are
-// threads, somebody has to notice.
+// threads, another thread has to notice.
 int refused_for_a_while_locked() {
   allowed = own + 1;
   gofer::wait_group first;

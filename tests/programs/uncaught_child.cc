@@ -1,4 +1,4 @@
-// Programs that end because of an exception nobody catches, or a misuse that is fatal.
+// Programs that end because of an uncaught exception, or a misuse that is fatal.
 #include <gofer/gofer.h>
 #include <sys/resource.h>
 #include <unistd.h>

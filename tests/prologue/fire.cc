@@ -33,8 +33,8 @@ std::atomic<uint64_t> pause_count{0};
       : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "cc", "xmm0");
 }
 
-// Every register is declared as changed by its name for SSE; those beyond the sixteen of SSE are
-// used by nobody here.
+// Every register is declared as changed by its name for SSE; no code here uses
+// those beyond the sixteen of SSE.
 #define GOFER_VECTORS                                                                      \
   "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", \
       "xmm11", "xmm12", "xmm13", "xmm14", "xmm15"

@@ -1,4 +1,4 @@
-// Fairness among goroutines that hand the processor to each other: nobody is forgotten for long.
+// Fairness among goroutines that hand the processor to each other: none is forgotten for long.
 #include <gofer/gofer.h>
 #include <gtest/gtest.h>
 
@@ -115,7 +115,7 @@ TEST(Fairness, OfReceiversThatWaitOnOneChannel) {
   for (const int n : got) EXPECT_GT(n, rounds / receivers / 20);
 }
 
-// Sixteen goroutines that compute without end on two processors. Each has its share: nobody
+// Sixteen goroutines that compute without end on two processors. Each has its share: none
 // computes without a processor beside those that have one.
 TEST(Fairness, OfGoroutinesThatComputeWithoutEnd) {
   if (internal::tsan_enabled) GTEST_SKIP() << "no thread is paused in this build";

@@ -11,16 +11,14 @@
 #include <vector>
 
 #include "runtime/base/sanitizer.h"
-#include "runtime/sched/queues.h"
 #include "runtime/sched/sched.h"
+#include "support/event.h"
 #include "support/wait_until.h"
 
 namespace gofer {
 namespace {
 
-using internal::G;
-using internal::Inside;
-using internal::M;
+using test::Event;
 using test::wait_until;
 
 // As many rounds as this build and scheduler can do in the same time: with the global queue alone,
@@ -30,35 +28,6 @@ int scaled(int rounds) {
   const int divisor = (internal::sanitizers_enabled ? 20 : 1) * (internal::sched.gm ? 2 : 1);
   return rounds / divisor > 10 ? rounds / divisor : 10;
 }
-
-// One goroutine waits, anyone sets: park() and ready() and nothing else. The word is nullptr, the
-// waiting G, or `is_set`.
-class Event {
- public:
-  void wait() {
-    Inside inside;
-    internal::park(inside.m(), internal::WaitReason::none, announce, this);
-    word_.store(nullptr, std::memory_order_relaxed);
-  }
-
-  void set() {
-    Inside inside;
-    G* waiter = word_.exchange(is_set(), std::memory_order_acq_rel);
-    if (waiter != nullptr) internal::ready(inside.m(), waiter);
-  }
-
- private:
-  static G* is_set() { return reinterpret_cast<G*>(1); }
-
-  // False when set() came first: the goroutine goes on.
-  static bool announce(G* g, void* self) {
-    G* nobody = nullptr;
-    return static_cast<Event*>(self)->word_.compare_exchange_strong(nobody, g,
-                                                                    std::memory_order_acq_rel);
-  }
-
-  std::atomic<G*> word_{nullptr};
-};
 
 // Spins for a moment, so that both sides are at the same point at the same time.
 template <class Condition>
@@ -112,7 +81,7 @@ TEST(ParkReady, PairsOfGoroutinesWakeEachOther) {
   }
 }
 
-// Who waits and who sets are let loose at the same instant, again and again.
+// A waiter and a setter start at the same instant, again and again.
 TEST(ParkReady, SettingAtTheMomentOfParkingIsNotLost) {
   constexpr int pairs = 2;
   const int rounds = scaled(10'000);
@@ -235,7 +204,7 @@ TEST(ParkReady, OneDoneWakesEveryWaiter) {
           woken.fetch_add(1, std::memory_order_relaxed);
         });
       }
-      // From nobody parked to everybody, as the round has it.
+      // From no goroutine parked to all of them, depending on the round.
       for (int i = round % 4; i > 0; --i) yield();
       gate.done();
       all.wait();

@@ -71,8 +71,8 @@ class Scavenge : public testing::Test {
   }
 };
 
-// Everybody who runs is done with a pass, and nobody is switched to after it.
-TEST_F(Scavenge, WhoParksAfterAPassGivesBackWhatLiesBelowToo) {
+// Every running goroutine is done with a pass, and no M switches to one after it.
+TEST_F(Scavenge, AlsoTrimsGoroutinesThatParkAfterAPass) {
   gomaxprocs(0);
   if (internal::sanitizers_enabled) GTEST_SKIP() << "the sanitizer has memory of its own";
   if (!sched.has_membarrier) GTEST_SKIP() << "no membarrier";

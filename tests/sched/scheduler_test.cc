@@ -204,7 +204,7 @@ TEST(Overflow, LosesNoneOfMany) {
 class Stranger {
  public:
   void start() {
-    coming_ = true;  // from now on, nobody else can be in the global queue: the load is unpaused
+    coming_ = true;  // from now on the global queue has no other goroutine: the load is unpaused
     go(unpaused([this] {
       ran_at_ = first_p()->switches.load();
       ran_ = true;

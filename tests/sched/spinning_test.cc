@@ -1,5 +1,5 @@
-// Who looks for work, and for how long: spinning, stealing, the last look before sleep, and as many
-// at work as there are processors.
+// Which Ms look for work, and for how long: spinning, stealing, the last look before sleep, and as
+// many Ms at work as there are processors.
 #include <gofer/gofer.h>
 #include <gtest/gtest.h>
 
@@ -13,6 +13,7 @@
 
 #include "os/thread.h"
 #include "runtime/base/sanitizer.h"
+#include "runtime/goroutines/transitions.h"
 #include "runtime/sched/sched.h"
 #include "support/event.h"
 #include "support/model_gm.h"
@@ -24,7 +25,6 @@ namespace gofer {
 namespace {
 
 using internal::G;
-using internal::GStatus;
 using internal::sched;
 using test::Event;
 using test::expect_quiet;
@@ -98,7 +98,7 @@ struct Computing {
 
 // Two Ps: on one, a goroutine computes beside a queue of 64; the other's M finds nothing of its
 // own. The test pretends that an M spins, half of the busy Ps, and then that it does not.
-TEST(Spinning, NobodyStealsWhileHalfOfTheBusyProcessorsSpin) {
+TEST(Spinning, NoThreadStealsWhileHalfOfTheBusyProcessorsSpin) {
   if (model_gm()) GTEST_SKIP() << "no stealing";
   Procs two(2);
   expect_quiet();
@@ -132,8 +132,8 @@ TEST(Spinning, NobodyStealsWhileHalfOfTheBusyProcessorsSpin) {
   expect_quiet();
 }
 
-// As above, but somebody submitted work, found no idle P, and left word of it.
-TEST(Spinning, WhoIsAskedToSpinsInSpiteOfTheLimit) {
+// As above, but a submitter of work found no idle P and set need_spinning.
+TEST(Spinning, ThreadThatIsAskedToSpinsInSpiteOfTheLimit) {
   if (model_gm()) GTEST_SKIP() << "no stealing";
   Procs two(2);
   expect_quiet();
@@ -168,8 +168,8 @@ bool asleep(int thread) {
 }
 
 // Between "found nothing" and "asleep". The test holds the scheduler's lock, so the M that has
-// found nothing cannot give up its P; meanwhile another P gets work, and its M sees that somebody
-// spins.
+// found nothing cannot give up its P; meanwhile another P gets work, and its M sees that an
+// M spins.
 TEST(GoingToSleep, LooksAtTheQueuesAgainAfterSpinning) {
   if (model_gm()) GTEST_SKIP() << "no local queue";
   Procs two(2);
@@ -194,7 +194,7 @@ TEST(GoingToSleep, LooksAtTheQueuesAgainAfterSpinning) {
   expect_quiet();
 }
 
-// The same for the global queue, and for an M that is not allowed to spin, with nobody to wake it.
+// The same for the global queue, and for an M that is not allowed to spin and that no thread wakes.
 TEST(GoingToSleep, LooksAtTheGlobalQueueUnderTheLock) {
   Procs one(1);
   expect_quiet();
@@ -215,7 +215,7 @@ TEST(GoingToSleep, LooksAtTheGlobalQueueUnderTheLock) {
   sched.lock.lock();
   last.end = true;
   EXPECT_TRUE(wait_until([&] { return asleep(last.thread); }));
-  internal::set_status(sleeper, GStatus::waiting, GStatus::runnable);
+  internal::transition::readied(nullptr, sleeper);
   internal::put_global_locked(sleeper);
   sched.lock.unlock();
   std::atomic<bool> woken{false};

@@ -379,7 +379,7 @@ TEST_F(FloatingPoint, SurvivesParkingAndOtherThreads) {
   EXPECT_EQ(wrong, 0);
 }
 
-// A goroutine that ends with another mode leaves it to nobody, however it ends.
+// A goroutine that ends with another mode leaves it to no other goroutine, however it ends.
 TEST_F(FloatingPoint, IsNotLeftBehindByAGoroutineThatEnds) {
   std::atomic<int> wrong{0};
   const unsigned clean = _mm_getcsr() & ~0x3fu;  // without the flags of past operations

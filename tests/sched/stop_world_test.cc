@@ -407,8 +407,8 @@ TEST(StopWorld, OthersUseTheProcessorsThatABlockedGoroutineLost) {
   done.wait();
 }
 
-// The P of who returns from a blocking call may be with the stopper, and be given back, or not, at
-// any moment of the return.
+// While an M returns from a blocking call, the stopper may have its P, and may or may not give it
+// back at any moment of the return.
 TEST(StopWorld, BlockingCallsReturnWhileItStopsAndStarts) {
   for (const int procs : {1, 2}) {
     Procs few(procs);
@@ -466,8 +466,8 @@ TEST(StopWorld, LockedGoroutinesKeepTheirThreads) {
   EXPECT_EQ(moved, 0);
 }
 
-// A goroutine that is started just while the world stands or begins to move must not be forgotten:
-// nobody but the waker and who starts the world may see it.
+// A goroutine that is started while the world stands, or while it starts, must not be forgotten.
+// Only the waker and the M that starts the world may see it.
 TEST(StopWorld, SwallowsNoWakeUp) {
   constexpr int starters = 3;
   const int rounds = internal::sanitizers_enabled ? 300 : 5'000;

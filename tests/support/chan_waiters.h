@@ -1,4 +1,4 @@
-// Who waits on a channel: what a test looks at instead of sleeping until somebody "must" wait.
+// The waiters of a channel: a test looks at them instead of sleeping until one "must" be there.
 #pragma once
 
 #include "runtime/sched/sched.h"

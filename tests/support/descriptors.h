@@ -1,4 +1,4 @@
-// Descriptors to read from and write to, and who waits for one.
+// Descriptors to read from and write to, and the waiters of one.
 #pragma once
 
 #include <fcntl.h>

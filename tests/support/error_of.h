@@ -1,4 +1,4 @@
-// What a channel says to those who misuse it.
+// The error of a channel that is misused.
 #pragma once
 
 #include <gofer/chan.h>

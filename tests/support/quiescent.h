@@ -10,7 +10,7 @@
 
 namespace gofer::test {
 
-/// started.go(f) is for goroutines that nobody else waits for.
+/// started.go(f) is for goroutines for which the test does not wait itself.
 inline wait_group started;
 
 /// All goroutines have ended. What those of `started` did can be seen then; the plain writes of

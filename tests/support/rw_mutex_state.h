@@ -1,4 +1,4 @@
-// Who has an rw_mutex, and who waits for it.
+// The holders of an rw_mutex, and its waiters.
 #pragma once
 
 #include <gofer/rw_mutex.h>
@@ -8,7 +8,7 @@
 
 namespace gofer::test {
 
-/// Nobody holds it, nobody waits for it, and it works.
+/// It has no holder and no waiter, and it works.
 inline testing::AssertionResult is_free(rw_mutex& m) {
   if (!m.try_lock()) return testing::AssertionFailure() << "it is not free";
   if (m.try_lock() || m.try_lock_shared()) return testing::AssertionFailure() << "locked twice";

@@ -9,7 +9,7 @@
 
 namespace gofer::test {
 
-/// The P of the calling goroutine, which stays there as long as nobody else is about.
+/// The P of the calling goroutine, which stays there as long as there is no other goroutine.
 inline internal::P* my_p() {
   internal::Inside inside;
   return inside.m()->p;

@@ -1,9 +1,10 @@
-// A thread that is detached from its beginning. std::thread::detach() of one that ends meanwhile
-// may read what the thread has just given back: pthread_detach of glibc before 2.38 does.
+// A thread that is detached from its beginning. std::thread::detach() has two faults here: if the
+// thread ends meanwhile, pthread_detach of glibc before 2.38 reads what the thread has just given
+// back; and if the process ends before the call, TSan reports a thread that was not joined.
 #pragma once
 
-#include <gtest/gtest.h>
-
+#include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -19,7 +20,10 @@ inline void start_detached(std::function<void()> body) {
     (*body)();
     return nullptr;
   };
-  ASSERT_EQ(internal::os::start_thread(run, owned.get()), 0);
+  if (internal::os::start_thread(run, owned.get()) != 0) {
+    std::fputs("start_detached: no thread\n", stderr);
+    std::abort();
+  }
   owned.release();
 }
 

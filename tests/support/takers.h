@@ -14,7 +14,14 @@
 
 namespace gofer::test {
 
-/// The P shall be taken by the test, not given up to sysmon.
+/// Takes p from the M that holds it, as sysmon does; another M gets it. False: that M was inside.
+inline bool retake(internal::P* p) {
+  if (!internal::take_p(p, internal::PWord(p->word.load()))) return false;
+  internal::hand_off(p);
+  return true;
+}
+
+/// Lets the test take the P, not sysmon.
 inline void compute_until(const std::atomic<bool>& end) {
   const no_preempt scope;
   while (!end) internal::cpu_relax();
@@ -28,7 +35,7 @@ class Takers {
       threads_.emplace_back([this] {
         while (!stop_) {
           for (int p = 0; p < internal::sched.procs.load(); ++p) {
-            if (internal::retake(internal::sched.all_ps[p].load())) taken_.fetch_add(1);
+            if (retake(internal::sched.all_ps[p].load())) taken_.fetch_add(1);
           }
           std::this_thread::yield();
         }

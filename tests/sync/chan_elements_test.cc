@@ -373,7 +373,7 @@ TEST(ElementThatThrows, AtAnyMoveOfAReceiveGoesBack) {
 }
 
 // Two receivers wait; the first cannot take what it gets, so the second has it.
-TEST(ElementThatThrows, GoesToTheNextWhoWaits) {
+TEST(ElementThatThrows, GoesToTheNextReceiver) {
   chan<MoveMayThrow> c(0);
   std::atomic<int> broken{0};
   std::atomic<int> received{0};

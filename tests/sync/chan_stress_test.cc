@@ -399,7 +399,7 @@ TEST_F(ChannelStress, TimeLimitAndPartnerHaveOneOutcome) {
   }
 }
 
-// Who closes does not wait for the senders: each send either arrives or throws.
+// The closing goroutine does not wait for the senders: each send either arrives or throws.
 TEST_F(ChannelStress, CloseAndSendHaveOneOutcome) {
   const int rounds = scaled(1'500);
   int wrong = 0;
@@ -436,7 +436,7 @@ TEST_F(ChannelStress, CloseAndSendHaveOneOutcome) {
   EXPECT_EQ(wrong, 0);
 }
 
-// Elements that cannot always be taken go back, and in the end each has come to somebody.
+// Elements that cannot always be taken go back, and in the end each has come to a receiver.
 TEST_F(ChannelStress, ElementsThatThrowAreNotLost) {
   struct Moody {
     explicit Moody(int v) : value(v) {}
@@ -475,8 +475,8 @@ TEST_F(ChannelStress, ElementsThatThrowAreNotLost) {
       });
     }
     senders.wait();
-    // While somebody waits for good, a refused element finds a receiver; the last may be given
-    // back after the close, so look once more.
+    // While a receiver waits without a limit, a refused element finds a receiver. The last may be
+    // given back after the close, so look once more.
     c.close();
     receivers.wait();
     while (!c.closed()) {
@@ -510,7 +510,7 @@ TEST_F(ChannelStress, ElementsAreDestroyedOnceHoweverTheyEnd) {
 }
 
 // The last handle goes while others have just let go of theirs.
-TEST_F(ChannelStress, ChannelIsFreedOnceByWhoeverIsLast) {
+TEST_F(ChannelStress, ChannelIsFreedOnceByItsLastUser) {
   const int rounds = scaled(50'000);
   const auto token = std::make_shared<int>(0);
   run([&] {

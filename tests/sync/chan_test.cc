@@ -188,7 +188,7 @@ TEST(Channel, BlockedSenderGetsErrorWhenClosed) {
   }
 }
 
-TEST(Channel, CloseWakesThousandsWhoWait) {
+TEST(Channel, CloseWakesThousandsOfWaiters) {
   const int waiters = scaled(10'000);
   chan<int> in(0);
   chan<int> out(0);

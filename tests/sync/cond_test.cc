@@ -1,4 +1,4 @@
-// cond: who is woken by what, in which order; limits of waiting; any lock.
+// cond: which waiter is woken by what, in which order; limits of waiting; any lock.
 #include <gofer/gofer.h>
 #include <gtest/gtest.h>
 
@@ -33,8 +33,8 @@ using test::wait_until;
 
 using Cond = test::QuiescentTest;
 
-// A condition, its lock, and who waits. A waiter is counted under the lock, which it gives up by
-// waiting: who sees the count under the lock knows that it waits.
+// A condition, its lock, and the number of waiters. A waiter counts itself under the lock, which it
+// gives up by waiting. So a thread that sees the count under the lock knows that it waits.
 struct Meeting {
   mutex m;
   cond c;
@@ -66,7 +66,7 @@ static_assert(!std::is_copy_constructible_v<cond> && !std::is_move_constructible
 static_assert(std::is_nothrow_default_constructible_v<cond>);
 [[maybe_unused]] constinit cond global;
 
-TEST_F(Cond, SignalsForNobodyAreNotKept) {
+TEST_F(Cond, SignalsWithoutAWaiterAreNotKept) {
   in_goroutine_and_thread([] {
     mutex m;
     cond c;
@@ -113,7 +113,7 @@ TEST_F(Cond, SignalWakesExactlyOne) {
   }
 }
 
-TEST_F(Cond, BroadcastWakesExactlyThoseThatWait) {
+TEST_F(Cond, BroadcastWakesExactlyTheWaiters) {
   Meeting meeting;
   for (int round = 0; round < 20; ++round) {
     const int before = meeting.waiting;
@@ -134,7 +134,7 @@ TEST_F(Cond, BroadcastWakesExactlyThoseThatWait) {
     t.join();
     ASSERT_TRUE(wait_until([] { return num_goroutine() == 1; }));
     early = false;
-    ASSERT_TRUE(wait_until([&] {  // until it waits, nobody hears
+    ASSERT_TRUE(wait_until([&] {  // until it waits, a signal is lost
       meeting.c.broadcast();
       return num_goroutine() == 0;
     }));
@@ -205,7 +205,7 @@ TEST_F(Cond, PredicateIsCalledUntilItIsTrue) {
   });
 }
 
-// A bounded queue with two conditions, as everybody builds it.
+// A bounded queue with two conditions, built in the usual way.
 template <class Lockable>
 void pass_through_queue(int producers, int consumers, bool threads, int each) {
   Lockable m;
@@ -380,8 +380,8 @@ TEST_F(Cond, HugeTimeLimitsLastUntilTheSignal) {
   });
 }
 
-// Every signal is given while somebody waits, so it must reach a waiter, unless all of those have
-// given up; a waiter that gave up has no signal, and the next one gets it.
+// Every signal is sent while a goroutine waits, so it must reach a waiter, unless all of them have
+// given up. A waiter that gave up has no signal, and the next one gets it.
 TEST_F(Cond, TimeoutThatMeetsTheSignalPassesItOn) {
   const int rounds = scaled(2000);
   int lost = 0;

@@ -45,7 +45,7 @@ TEST(ContextCalls, BarrierLosesNoPhaseWhenContextsEndBesideArrivals) {
     wait_group others;
     std::atomic<int> met{0};
     others.go([&, ctx = ctx] {
-      // Until they meet: who is cancelled has not arrived.
+      // Until they meet: a goroutine that is cancelled has not arrived.
       if (b.arrive_and_wait(ctx) || b.arrive_and_wait(background())) ++met;
     });
     others.go([&] {
@@ -112,7 +112,7 @@ TEST(ContextCalls, OnceDoesNotWaitLongerThanTheContext) {
   });
 }
 
-TEST(ContextCalls, SingleflightThrowsTheCauseToWhoDoesNotWait) {
+TEST(ContextCalls, SingleflightThrowsTheCauseToACallerThatGivesUp) {
   in_goroutine_and_thread([] {
     singleflight<std::string, int> flights;
     chan<int> begun(0), gate(0);

@@ -196,7 +196,7 @@ TEST_F(ContextEnd, WithAStopTokenReachesTheChannelAfterTheHandlesAreGone) {
 // ---- What is not kept
 
 // Beside these looks: ASan's leak checker.
-TEST_F(ContextEnd, ThatNobodyWouldNoticeStopsItsTimer) {
+TEST_F(ContextEnd, ThatWouldGoUnnoticedStopsItsTimer) {
   auto [parent, cancel] = with_cancel(background());
   for (int i = 0; i < 100; ++i) {
     with_timeout(parent, 1h).ctx.done();
@@ -233,7 +233,7 @@ TEST_F(ContextEnd, ThatCanNeverComeLeavesNothingBehind) {
   EXPECT_FALSE(never.closed());
 }
 
-TEST_F(ContextEnd, RacesWithTheEndOfHandlesAndNobodyIsForgotten) {
+TEST_F(ContextEnd, RacesWithTheEndOfHandlesAndReachesAll) {
   auto made = with_cancel(background());
   std::atomic<int> called{0};
   std::atomic<int> expected{0};

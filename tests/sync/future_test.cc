@@ -1,9 +1,10 @@
-// promise and future: what is given, what is taken, and what is said of an exception that nobody
-// takes.
+// promise and future: what is given, what is taken, and the message about an exception that no
+// caller takes.
 #include <gofer/gofer.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <future>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -118,7 +119,7 @@ struct ThrowsWhenMade {
   }
 };
 
-TEST(Promise, WhoseValueCouldNotBeMadeHasNone) {
+TEST(Promise, HasNoValueIfMakingItThrows) {
   promise<ThrowsWhenMade> p;
   auto f = p.get_future();
   EXPECT_THROW(p.set_value(true), std::runtime_error);
@@ -163,7 +164,7 @@ TEST(Future, ThatIsReadyRefusesAContextThatIsDone) {
   EXPECT_EQ(f.get(), 1);
 }
 
-// ---------------------------------------------------------------- exceptions that nobody takes
+// ---------------------------------------------------------------- exceptions that no caller takes
 
 std::string said_by(const char* scenario) {
   const ChildResult r = run_child("untaken_child", {scenario});

@@ -37,7 +37,7 @@ using test::wait_until;
 
 using Mutex = test::QuiescentTest;
 
-// Nobody holds it, nobody waits for it, and it works.
+// It has no holder and no waiter, and it works.
 testing::AssertionResult is_free(mutex& m) {
   if (!m.try_lock()) return testing::AssertionFailure() << "it is not free";
   if (m.try_lock()) return testing::AssertionFailure() << "it was locked twice";
@@ -173,7 +173,7 @@ TEST_F(Mutex, MayBeUnlockedByAnother) {
   EXPECT_TRUE(is_free(m));
 }
 
-TEST_F(Mutex, GoesToTheWaitersInTheirOrderIfNobodyElseComes) {
+TEST_F(Mutex, GoesToTheWaitersInOrderIfNoNewcomerComes) {
   mutex m;
   std::vector<int> order;
   std::atomic<int> began{0};
@@ -315,7 +315,7 @@ TEST_F(Mutex, TimeoutsThatRaceWithUnlocksLoseNothing) {
   }
 }
 
-// One unlock and one timeout at about the same moment, with somebody who waits behind.
+// One unlock and one timeout at about the same moment, with another waiter behind.
 TEST_F(Mutex, TimeoutThatMeetsTheUnlockPassesItOn) {
   const int rounds = scaled(2000);
   int lost = 0;
@@ -355,7 +355,7 @@ TEST_F(Mutex, ContextThatIsDoneEndsTheWaitAtOnce) {
   });
 }
 
-TEST_F(Mutex, ContextIsOfNoAccountIfNobodyEndsIt) {
+TEST_F(Mutex, ContextThatDoesNotEndMakesNoDifference) {
   in_goroutine_and_thread([] {
     mutex m;
     const auto [ctx, cancel] = with_cancel(background());
@@ -479,7 +479,7 @@ bool gets_it_ten_times(bool greedy_thread, bool modest_thread, Hold hold) {
   return quiescent() && enough && is_free(m);
 }
 
-TEST_F(Mutex, StarvesNobodyWhoseRivalSleepsWithIt) {
+TEST_F(Mutex, IsNotStarvedByARivalThatSleepsWithIt) {
   for (const bool greedy : {false, true}) {
     for (const bool modest : {false, true}) {
       EXPECT_TRUE(gets_it_ten_times(greedy, modest, [] { sleep_for(100us); }));
@@ -487,14 +487,14 @@ TEST_F(Mutex, StarvesNobodyWhoseRivalSleepsWithIt) {
   }
 }
 
-TEST_F(Mutex, StarvesNobodyWhoseRivalComputesWithIt) {
+TEST_F(Mutex, IsNotStarvedByARivalThatComputesWithIt) {
   const auto compute = [] {
     const auto until = steady_clock::now() + 100us;
     while (steady_clock::now() < until) continue;
   };
   for (const bool greedy : {false, true}) {
     for (const bool modest : {false, true}) {
-      if (!greedy && gomaxprocs(0) == 1) continue;  // nobody else runs: there is no yield in it
+      if (!greedy && gomaxprocs(0) == 1) continue;  // no yield in it: no other goroutine runs
       EXPECT_TRUE(gets_it_ten_times(greedy, modest, compute));
     }
   }
@@ -502,9 +502,9 @@ TEST_F(Mutex, StarvesNobodyWhoseRivalComputesWithIt) {
 
 // ---------------------------------------------------------------- destruction
 
-// Who lets go of the last reference destroys the mutex, while others may still be on their way out
-// of unlock(). What lies there then must not change; ASan sees to it that nobody looks, either.
-TEST_F(Mutex, MayBeDestroyedByWhoUnlocksLast) {
+// The goroutine that drops the last reference destroys the mutex, while others may still be on
+// their way out of unlock(). They must not change that memory any more; ASan also finds reads.
+TEST_F(Mutex, MayBeDestroyedByItsLastOwner) {
   struct Counted {
     mutex m;
     int owners = 0;

@@ -22,8 +22,8 @@ using namespace std::chrono_literals;
 using test::scaled;
 using test::wait_until;
 
-// How the lock begins. Readers set the bit when they have met often enough, as may anybody while no
-// writer has the lock or waits for it.
+// How the lock begins. Readers set the bit when they have met often enough, as may any
+// thread while no writer has the lock or waits for it.
 struct Head {
   std::atomic<std::uint64_t> word;
   std::atomic<std::int32_t> leaning;

@@ -1,4 +1,4 @@
-// rw_mutex with limits of waiting: times and contexts, and who goes on when one gives up.
+// rw_mutex with limits of waiting: times and contexts, and which waiter goes on when one gives up.
 #include <gofer/gofer.h>
 #include <gtest/gtest.h>
 
@@ -123,7 +123,7 @@ void let_readers_in(Write write, GiveUp give_up) {
     gave_up = !write(m);
     if (!gave_up) m.unlock();
   });
-  // It waits, unless its time was over before anybody could see that.
+  // It waits, unless its time was over before the test could see that.
   ASSERT_TRUE(wait_until([&] {
     if (gave_up || !m.try_lock_shared()) return true;
     m.unlock_shared();
@@ -153,7 +153,7 @@ TEST_F(RWMutex, WriterThatGivesUpLetsReadersIn) {
   }
 }
 
-TEST_F(RWMutex, OneOfTwoWritersThatGivesUpLetsNobodyIn) {
+TEST_F(RWMutex, OneOfTwoWritersThatGivesUpLetsNoReaderIn) {
   rw_mutex m;
   m.lock_shared();
   std::atomic<bool> written{false};
@@ -220,7 +220,7 @@ TEST_F(RWMutex, ContextThatIsDoneEndsTheWaitAtOnce) {
   });
 }
 
-TEST_F(RWMutex, ContextIsOfNoAccountIfNobodyEndsIt) {
+TEST_F(RWMutex, ContextThatDoesNotEndMakesNoDifference) {
   in_goroutine_and_thread([] {
     rw_mutex m;
     const auto [ctx, cancel] = with_cancel(background());

@@ -1,4 +1,4 @@
-// rw_mutex: many readers or one writer, who comes before whom, misuse. Limits of waiting are in
+// rw_mutex: many readers or one writer, the order of waiters, misuse. Limits of waiting are in
 // rw_mutex_limits_test.cc.
 #include <gofer/gofer.h>
 #include <gtest/gtest.h>
@@ -85,8 +85,8 @@ TEST_F(RWMutex, MayBeUnlockedByAnother) {
   });
 }
 
-// Readers add 1 while they are inside, writers 10,000: whoever sees more than its own kind allows
-// has met somebody it must not meet.
+// Readers add 1 while they hold the lock, writers 10,000. One that sees more than its own kind
+// allows has met one that it must not meet.
 void hammer(int procs, int readers, int writers, int threads, int rounds) {
   SCOPED_TRACE(std::to_string(procs) + " processors, " + std::to_string(readers) + " readers, " +
                std::to_string(writers) + " writers, " + std::to_string(threads) + " threads");
@@ -148,7 +148,7 @@ TEST_F(RWMutex, ReadersAreInsideTogether) {
   EXPECT_TRUE(is_free(m));
 }
 
-// ---------------------------------------------------------------- who comes before whom
+// ---------------------------------------------------------------- the order of waiters
 
 TEST_F(RWMutex, WaitingWriterKeepsNewReadersOut) {
   rw_mutex m;

@@ -124,8 +124,8 @@ TEST_F(SelectStress, TwoSelectAgainstEachOtherInBothDirections) {
   }
 }
 
-// A crowd in which everybody sends and receives on one channel: who meets whom is open, but never
-// oneself, and the two sides of each meeting agree.
+// All members of a crowd send and receive on one channel. Any two may meet, but none meets itself,
+// and the two sides of each meeting agree.
 TEST_F(SelectStress, CrowdMeetsOnOneChannel) {
   const int members = 10;
   const int rounds = scaled(20'000);
@@ -223,8 +223,8 @@ std::chrono::steady_clock::time_point end_of_stress() {
 
 using FourChans = std::array<chan<int>, 4>;
 
-// Something for which one of four channels is ready. `add` makes channel i ready and returns when
-// it is, or when somebody has made use of it; `take` undoes that if channel i is ready.
+// Something that makes one of four channels ready. `add` makes channel i ready and returns when it
+// is, or when another goroutine has made use of it; `take` undoes that if channel i is ready.
 struct Opening {
   std::function<void(std::size_t i)> add;
   std::function<bool(std::size_t i)> take;

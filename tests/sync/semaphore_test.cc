@@ -1,4 +1,4 @@
-// semaphore, once, latch and barrier: who goes on, when, and how often.
+// semaphore, once, latch and barrier: which goroutine goes on, when, and how often.
 #include <gofer/gofer.h>
 #include <gtest/gtest.h>
 
@@ -200,7 +200,7 @@ TEST_F(Semaphore, TimeLimitsOfThePastDoNotWaitAndOthersAreNotOverTooEarly) {
 }
 
 // The first in the line wants more than there is and gives up; those behind it can be served.
-TEST_F(Semaphore, WaiterThatGivesUpLetsThoseBehindItIn) {
+TEST_F(Semaphore, WaiterThatGivesUpLetsTheNextOnesIn) {
   for (const bool with_context : {false, true}) {
     Line line(3);
     line.s.acquire();
@@ -230,8 +230,8 @@ TEST_F(Semaphore, WaiterThatGivesUpLetsThoseBehindItIn) {
   }
 }
 
-// Nobody can tell when there will be as many: those that come later do not wait for that.
-TEST_F(Semaphore, WaiterForMoreThanThereAreKeepsNobodyWaiting) {
+// There may never be as many permits, so waiters that come later do not wait for that.
+TEST_F(Semaphore, WaiterForMoreThanThereAreDoesNotBlockOthers) {
   for (const bool with_context : {false, true}) {
     Line line(2);
     const auto [ctx, cancel] = with_cancel(background());
@@ -359,7 +359,7 @@ TEST_F(Semaphore, DeadlockReportNamesIt) {
 TEST_F(Once, RunsOnceAndTheOthersWaitForTheEnd) {
   for (int round = 0; round < scaled(1000) / 10; ++round) {
     once o;
-    int value = 0;  // not atomic: who returns from call() sees it
+    int value = 0;  // not atomic: a goroutine that returns from call() sees it
     std::atomic<int> wrong{0};
     in_all(10, 2, [&](int) {
       o.call([&] {
@@ -418,7 +418,7 @@ TEST_F(Once, ThatThrowsHasNotHappened) {
   });
 }
 
-TEST_F(Once, ThatThrowsIsTriedByWhoWaits) {
+TEST_F(Once, ThatThrowsIsTriedAgainByAWaiter) {
   once o;
   std::atomic<int> tries{0};
   std::atomic<int> thrown{0};
@@ -466,7 +466,7 @@ TEST_F(Latch, OpensAtZero) {
   EXPECT_EQ(passed, 1);
 }
 
-TEST_F(Latch, NobodyPassesBeforeTheLast) {
+TEST_F(Latch, NoWaiterPassesBeforeTheLastArrival) {
   latch l(12);
   std::atomic<int> arrived{0};
   std::atomic<int> wrong{0};
@@ -485,7 +485,7 @@ TEST_F(Latch, NobodyPassesBeforeTheLast) {
 TEST_F(Barrier, KeepsAllInTheSamePhase) {
   const int phases = scaled(800);
   const int all = 8;
-  int completed = 0;  // not atomic: changes only while everybody waits
+  int completed = 0;  // not atomic: changes only while all wait
   std::atomic<int> arrived{0};
   std::atomic<int> wrong{0};
   barrier b(all, [&] { ++completed; });
@@ -517,7 +517,7 @@ TEST_F(Barrier, OfOneNeverWaits) {
 }
 
 // Each takes part in one phase more than the one before it, and then drops out.
-TEST_F(Barrier, WhoDropsOutIsNotWaitedFor) {
+TEST_F(Barrier, DoesNotWaitForAGoroutineThatDroppedOut) {
   const int count = 10;
   std::vector<int> seen(count + 1);
   std::atomic<int> in_phase{0};

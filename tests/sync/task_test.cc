@@ -1,10 +1,11 @@
-// async and task_group: results, errors, limits, and that nobody is left behind. Then the smaller
-// helpers: local, pool, singleflight, rate_limiter.
+// async and task_group: results, errors, limits, and that no goroutine is left behind. Then the
+// smaller helpers: local, pool, singleflight, rate_limiter.
 #include <gofer/gofer.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -127,7 +128,7 @@ TEST(TaskGroup, MayBeUsedAgainAndThrowsWhatFailsLater) {
   EXPECT_EQ(error_of_wait(), "none");
 }
 
-TEST(TaskGroup, ThrowsToAllWhoWaitAtTheSameTime) {
+TEST(TaskGroup, ThrowsToAllConcurrentWaiters) {
   for (int round = 0; round < scaled(200); ++round) {
     task_group group;
     chan<int> gate(0);
@@ -373,7 +374,7 @@ TEST(Singleflight, SharesOneExecution) {
   }
   ASSERT_TRUE(wait_until([&] { return under_way == 10 && executions == 1; }));
   gate.send(5);
-  for (bool more = true; more;) more = gate.send_for(20ms, 5);  // who came too late for the first
+  for (bool more = true; more;) more = gate.send_for(20ms, 5);  // those too late for the first
   wg.wait();
   EXPECT_EQ(sum, 50);
   EXPECT_EQ(flights.run("key", [] { return 1; }), 1);

@@ -131,7 +131,7 @@ TEST(Sleep, OfThousandsIsNotInTheWayOfOneThatIsShort) {
 }
 
 // Its first sleep: the runtime does not know yet that its turns are short.
-TEST(Sleep, ThatIsOverComesBeforeThoseThatHaveNotBegun) {
+TEST(Sleep, ThatIsOverRunsBeforeGoroutinesThatHaveNotBegun) {
   if (test::model_gm()) GTEST_SKIP() << "all wait in one queue, first come, first served";
   const test::Procs one(1);
   run([] {
@@ -305,7 +305,7 @@ TEST(Timer, IsResetByManyAtOnceAndFiresOnceAfterTheLast) {
   }
 }
 
-TEST(Timer, WhoseHandleIsGoneFiresAllTheSameAndFreesItsFunction) {
+TEST(Timer, WithoutAHandleStillFiresAndFreesItsFunction) {
   auto token = std::make_shared<int>(0);
   chan<int> called(0);
   after_func(1ms, [token, called] { called.send(1); });
@@ -411,7 +411,7 @@ std::size_t pending_timers() {
   return n;
 }
 
-TEST(Timer, WithAChannelThatNobodyCanReceiveFromIsStopped) {
+TEST(Timer, WithoutAPossibleReceiverIsStopped) {
   in_goroutine_and_thread([] {
     const std::size_t before = pending_timers();
     for (int i = 0; i < 1000; ++i) {
@@ -448,7 +448,7 @@ TEST(Timer, OfASelectThatChoseAnotherCaseIsStopped) {
   });
 }
 
-TEST(Timer, WhoseLastHandleGoesAsItFiresLeavesNothing) {
+TEST(Timer, LeavesNothingIfItsLastHandleGoesAsItFires) {
   const std::size_t before = pending_timers();
   const int rounds = scaled(20'000);
   wait_group wg;
@@ -482,7 +482,7 @@ TEST(Timer, WithAFunctionFiresThoughItsHandleIsGone) {
   EXPECT_EQ(called.recv(), 1);
 }
 
-TEST(Timer, ThatIsNoneOrWasMovedFromDoesNothing) {
+TEST(Timer, ThatIsEmptyOrWasMovedFromDoesNothing) {
   timer none;
   timer t(1h);
   EXPECT_TRUE(t);
@@ -498,7 +498,7 @@ TEST(Timer, ThatIsNoneOrWasMovedFromDoesNothing) {
   EXPECT_TRUE(moved.stop());
 }
 
-TEST(Ticker, ThatIsNoneOrWasMovedFromDoesNothing) {
+TEST(Ticker, ThatIsEmptyOrWasMovedFromDoesNothing) {
   ticker none;
   ticker t(1ms);
   EXPECT_TRUE(t);

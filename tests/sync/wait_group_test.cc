@@ -205,7 +205,7 @@ TEST_F(WaitGroup, PassesTurnsBackAndForth) {
 }
 
 // While two goroutines pass turns without end, others in the queue run all the same.
-TEST_F(WaitGroup, PairThatPassesTurnsStarvesNobody) {
+TEST_F(WaitGroup, PairThatPassesTurnsDoesNotStarveOthers) {
   std::atomic<bool> stop{false};
   std::atomic<int> others{0};
   const int wanted = 20;

@@ -6,10 +6,9 @@
 #pragma once
 
 #include <gofer/detail/config.h>
+#include <gofer/detail/invoke.h>
 
 #include <cstddef>
-#include <functional>
-#include <memory>
 #include <new>
 #include <string_view>
 #include <tuple>
@@ -49,14 +48,14 @@ struct bound {
   F f;
   std::tuple<Args...> args;
   void operator()() {
-    std::apply([this](Args&... a) { std::invoke(std::move(f), std::move(a)...); }, args);
+    std::apply([this](Args&... a) { detail::call(std::move(f), std::move(a)...); }, args);
   }
 };
 
 template <class F>
 struct bound<F> {
   F f;
-  void operator()() { std::invoke(std::move(f)); }
+  void operator()() { detail::call(std::move(f)); }
 };
 
 /// Precedes the closure of a goroutine of a wait_group.
@@ -85,8 +84,11 @@ void enter_small(void* place) {
 
 template <class Closure>
 void enter_large(void* place) {
-  std::unique_ptr<Closure> closure(*static_cast<Closure**>(place));
-  (*closure)();
+  struct guard {
+    Closure* closure;
+    ~guard() { delete closure; }
+  } g{*static_cast<Closure**>(place)};
+  (*g.closure)();
 }
 
 struct record_guard {

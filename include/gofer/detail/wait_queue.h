@@ -2,12 +2,13 @@
 // primitive.
 #pragma once
 
-#include <atomic>
+#include <gofer/detail/config.h>
+#include <gofer/detail/word.h>
 
 namespace gofer::internal {
 
-struct G;
 struct Waiter;
+struct WaitLimit;
 
 /// Waiters in the order of their arrival, under the lock of the primitive that they wait for. The
 /// bodies are in the library.
@@ -16,8 +17,8 @@ class WaitQueue {
   constexpr WaitQueue() = default;
   /// May be called without the lock: a caller that sees true also sees what was done before the
   /// queue became empty.
-  bool empty() const { return head_.load(std::memory_order_acquire) == nullptr; }
-  Waiter* front() const { return head_.load(std::memory_order_relaxed); }
+  bool empty() const { return head_.load(detail::order::acquire) == nullptr; }
+  Waiter* front() const { return head_.load(detail::order::relaxed); }
 
   void push_back(Waiter* w);
   void push_front(Waiter* w);
@@ -28,7 +29,7 @@ class WaitQueue {
   Waiter* pop_claimed();
 
  private:
-  std::atomic<Waiter*> head_{nullptr};  // atomic for callers of empty() without the lock
+  detail::word<Waiter*> head_{nullptr};  // atomic for callers of empty() without the lock
   Waiter* tail_ = nullptr;
 };
 

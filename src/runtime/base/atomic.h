@@ -9,6 +9,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "arch/arch.h"
+
 namespace gofer::internal {
 
 template <class T>
@@ -22,13 +24,7 @@ inline constexpr auto seq_cst = std::memory_order_seq_cst;
 /// Keeps the compiler, not the processor, from moving memory accesses across.
 inline void compiler_barrier() { std::atomic_signal_fence(std::memory_order_seq_cst); }
 
-inline void cpu_relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
+using arch::cpu_relax;
 
 }  // namespace gofer::internal
 

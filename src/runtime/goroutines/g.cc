@@ -5,7 +5,6 @@
 #include "os/memory.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/lock.h"
-#include "runtime/report/panic.h"
 
 namespace gofer::internal {
 namespace {
@@ -85,105 +84,7 @@ G* take_locked() {
 
 void publish_count() { records.free_count.store(records.free.count(), relaxed); }
 
-bool legal(GStatus from, GStatus to) {
-  using enum GStatus;
-  switch (from) {
-    case dead:
-      return to == idle;
-    case idle:
-      return to == runnable || to == dead;
-    case runnable:
-      return to == running;
-    case running:
-      return to == runnable || to == waiting || to == dead || to == syscall || to == preempted;
-    case syscall:
-      return to == running || to == runnable;
-    case waiting:
-      return to == runnable || to == copystack;
-    case copystack:
-      return to == waiting || to == runnable;
-    case preempted:
-      return to == runnable;
-  }
-  return false;
-}
-
 }  // namespace
-
-const char* status_name(GStatus status) {
-  switch (status) {
-    case GStatus::idle:
-      return "idle";
-    case GStatus::runnable:
-      return "runnable";
-    case GStatus::running:
-      return "running";
-    case GStatus::syscall:
-      return "syscall";
-    case GStatus::waiting:
-      return "waiting";
-    case GStatus::dead:
-      return "dead";
-    case GStatus::copystack:
-      return "copystack";
-    case GStatus::preempted:
-      return "preempted";
-  }
-  return "?";
-}
-
-const char* wait_reason_text(WaitReason reason) {
-  switch (reason) {
-    case WaitReason::none:
-      return "waiting";
-    case WaitReason::io_wait:
-      return "IO wait";
-    case WaitReason::chan_receive:
-      return "chan receive";
-    case WaitReason::chan_receive_nil:
-      return "chan receive (nil chan)";
-    case WaitReason::chan_send:
-      return "chan send";
-    case WaitReason::chan_send_nil:
-      return "chan send (nil chan)";
-    case WaitReason::select:
-      return "select";
-    case WaitReason::select_no_cases:
-      return "select (no cases)";
-    case WaitReason::sleep:
-      return "sleep";
-    case WaitReason::mutex_lock:
-      return "sync.Mutex.Lock";
-    case WaitReason::rw_mutex_rlock:
-      return "sync.RWMutex.RLock";
-    case WaitReason::rw_mutex_lock:
-      return "sync.RWMutex.Lock";
-    case WaitReason::cond_wait:
-      return "sync.Cond.Wait";
-    case WaitReason::semacquire:
-      return "semacquire";
-    case WaitReason::wait_group_wait:
-      return "sync.WaitGroup.Wait";
-    case WaitReason::run_main:
-      return "gofer.run";
-  }
-  return "?";
-}
-
-void check_transition(G* g, GStatus from, GStatus to) {
-  GStatus was = g->status.exchange(to, acq_rel);
-  // Who readies a goroutine need not know that it is being trimmed.
-  if (was == GStatus::copystack && from == GStatus::waiting) was = from;
-  if (was != from || !legal(from, to)) {
-    fatal_error("goroutine %lu: illegal transition %s (expected %s) -> %s", g->id, status_name(was),
-                status_name(from), status_name(to));
-  }
-}
-
-bool try_status(G* g, GStatus from, GStatus to) {
-  GOFER_ASSERT(legal(from, to));
-  return g->status.compare_exchange_strong(from, to, acq_rel, relaxed);
-}
 
 bool refill_free_gs(GFreeList& list) {
   LockGuard guard(records.lock);

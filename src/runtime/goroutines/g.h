@@ -1,4 +1,4 @@
-// G: a goroutine. Its record, its states, and where records come from.
+// G: a goroutine. Its record, and where records come from. status.h has its states.
 //
 // Records are carved from slabs and never given back to the system: a pointer to a G stays a
 // pointer to a G, whatever became of the goroutine, so that reports and thieves may read a stale
@@ -17,6 +17,7 @@
 
 #include "runtime/base/atomic.h"
 #include "runtime/base/sanitizer.h"
+#include "runtime/goroutines/status.h"
 #include "runtime/stacks/stack.h"
 
 namespace gofer::internal {
@@ -24,42 +25,6 @@ namespace gofer::internal {
 struct LocalTable;  // runtime/goroutines/local.h
 struct M;
 struct P;
-
-/// The numbers are Go's: they appear in schedtrace lines and reports.
-enum class GStatus : uint32_t {
-  idle = 0,       // record taken, not filled yet
-  runnable = 1,   // in a run queue
-  running = 2,    // owned by an M that has a P
-  syscall = 3,    // in an announced blocking call, or without its P
-  waiting = 4,    // parked; somebody holds a waiter record that names it
-  dead = 6,       // finished, or never used
-  copystack = 8,  // parked, and its unused stack pages are being given back
-  preempted = 9,  // stopped by sysmon, in no queue yet
-};
-
-const char* status_name(GStatus status);
-
-/// Why a goroutine waits; the texts are Go's.
-enum class WaitReason : uint8_t {
-  none,
-  io_wait,
-  chan_receive,
-  chan_receive_nil,
-  chan_send,
-  chan_send_nil,
-  select,
-  select_no_cases,
-  sleep,
-  mutex_lock,
-  rw_mutex_rlock,
-  rw_mutex_lock,
-  cond_wait,
-  semacquire,
-  wait_group_wait,
-  run_main,  // a goroutine that called run()
-};
-
-const char* wait_reason_text(WaitReason reason);
 
 /// __cxa_eh_globals of one thread or goroutine (Itanium C++ ABI): the exceptions being caught and
 /// the number being thrown. It is switched with the goroutine.
@@ -126,20 +91,6 @@ static_assert(sizeof(StackHead) == stack_head_size);
 inline G* g_of_closure(void* closure) {
   return reinterpret_cast<G*>(static_cast<char*>(closure) - offsetof(G, closure));
 }
-
-/// The one way to change a status. Test builds check that `from` is what it was and that the
-/// transition is one of those that docs/ARCHITECTURE.md draws.
-void check_transition(G* g, GStatus from, GStatus to);
-inline void set_status(G* g, GStatus from, GStatus to) {
-  if constexpr (checks_enabled) {
-    check_transition(g, from, to);
-  } else {
-    g->status.store(to, release);
-  }
-}
-
-/// The same if it is `from` now, for who does not own the goroutine.
-bool try_status(G* g, GStatus from, GStatus to);
 
 /// A LIFO list of dead records.
 class GFreeList {

@@ -2,10 +2,13 @@
 // Records of goroutines and their states, without a scheduler: legal and illegal transitions, free
 // lists.
 #include "runtime/goroutines/g.h"
+#include "runtime/goroutines/transitions.h"
 
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <fstream>
+#include <regex>
 #include <set>
 #include <string>
 #include <utility>
@@ -19,18 +22,43 @@ using enum GStatus;
 constexpr GStatus all_states[] = {idle,    runnable, running,   syscall,
                                   waiting, dead,     copystack, preempted};
 
-const std::set<std::pair<GStatus, GStatus>> legal_transitions = {
-    {dead, idle},         {idle, runnable},     {idle, dead},          {runnable, running},
-    {running, runnable},  {running, waiting},   {running, dead},       {running, syscall},
-    {running, preempted}, {syscall, running},   {syscall, runnable},   {waiting, runnable},
-    {waiting, copystack}, {copystack, waiting}, {copystack, runnable}, {preempted, runnable}};
+using Transitions = std::set<std::pair<std::string, std::string>>;
+
+Transitions legal_transitions() {
+  Transitions all;
+  for (const GStatus from : all_states) {
+    for (const GStatus to : all_states) {
+      if (is_legal_transition(from, to)) all.emplace(status_name(from), status_name(to));
+    }
+  }
+  return all;
+}
+
+// The rows `| from | to | ...` of the table, whose names are in backquotes.
+Transitions documented_transitions() {
+  std::ifstream page(GOFER_SOURCE_DIR "/docs/ARCHITECTURE.md");
+  const std::regex row(R"(\| `(\w+)` \| `(\w+)` \|.*)");
+  Transitions all;
+  std::smatch names;
+  for (std::string line; std::getline(page, line);) {
+    if (std::regex_match(line, names, row)) all.emplace(names[1], names[2]);
+  }
+  return all;
+}
+
+TEST(GStatus, LegalTransitionsAreThoseThatTheArchitectureShows) {
+  EXPECT_EQ(documented_transitions(), legal_transitions());
+}
 
 TEST(GStatus, LegalTransitionsTakePlace) {
-  for (const auto& [from, to] : legal_transitions) {
-    G g;
-    g.status.store(from);
-    check_transition(&g, from, to);
-    EXPECT_EQ(g.status.load(), to);
+  for (const GStatus from : all_states) {
+    for (const GStatus to : all_states) {
+      if (!is_legal_transition(from, to)) continue;
+      G g;
+      g.status.store(from);
+      check_transition(&g, from, to);
+      EXPECT_EQ(g.status.load(), to);
+    }
   }
 }
 
@@ -60,11 +88,12 @@ class GStatusDeathTest : public testing::Test {
 
 TEST_F(GStatusDeathTest, TransitionsThatWouldRunAGoroutineTwiceOrNeverAreFatal) {
   const std::pair<GStatus, GStatus> illegal[] = {
-      {runnable, runnable}, {running, running},  {waiting, running}, {waiting, dead},
-      {runnable, dead},     {runnable, waiting}, {idle, running},    {idle, waiting},
-      {dead, runnable},     {dead, running},     {dead, dead},       {copystack, running}};
+      {runnable, runnable}, {running, running},  {waiting, running},  {waiting, dead},
+      {runnable, dead},     {runnable, waiting}, {idle, running},     {idle, waiting},
+      {dead, runnable},     {dead, running},     {dead, dead},        {copystack, running},
+      {running, syscall},   {syscall, running},  {waiting, preempted}};
   for (const auto& [from, to] : illegal) {
-    ASSERT_EQ(legal_transitions.count({from, to}), 0u);
+    ASSERT_FALSE(is_legal_transition(from, to));
     G g;
     g.status.store(from);
     EXPECT_EXIT(check_transition(&g, from, to), testing::ExitedWithCode(2), "illegal transition")

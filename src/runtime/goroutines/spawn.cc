@@ -7,6 +7,7 @@
 
 #include "runtime/goroutines/local.h"
 #include "runtime/goroutines/spawn.h"
+#include "runtime/goroutines/transitions.h"
 #include "runtime/sched/queues.h"
 
 namespace gofer::detail {
@@ -33,7 +34,7 @@ G* take_record() {
 }
 
 void give_back_record(G* g) {
-  set_status(g, GStatus::idle, GStatus::dead);
+  transition::discarded(g);
   const Inside inside;
   put_free_g(g);
 }
@@ -69,14 +70,15 @@ bool apply(G* g, const go_options& options) {
   return true;
 }
 
-void make_runnable(P* p, G* g) {
+void make_runnable(M* m, G* g) {
+  P* p = m->p;
   if (p->next_id == p->last_id) {
     p->next_id = sched.last_id.fetch_add(id_batch, relaxed) + 1;
     p->last_id = p->next_id + id_batch;
   }
   g->id = p->next_id++;
   bump(p->live, int64_t{1});
-  set_status(g, GStatus::idle, GStatus::runnable);
+  transition::created(m, g);
   put_local(p, g, true);
   wake_p();
 }
@@ -85,13 +87,13 @@ void make_runnable(P* p, G* g) {
 void make_runnable(G* g) {
   g->id = sched.last_id.fetch_add(1, relaxed) + 1;
   sched.live.fetch_add(1, relaxed);
-  set_status(g, GStatus::idle, GStatus::runnable);
+  transition::created(nullptr, g);
   put_global(g);
   wake_p();
 }
 
 void prepare_record(G* g) {
-  set_status(g, GStatus::dead, GStatus::idle);
+  transition::taken(g);
   g->stack_class = default_stack_class();
   g->is_main = false;
 }
@@ -134,7 +136,7 @@ void start_goroutine(void* closure, void (*entry)(void*)) noexcept {
     return;
   }
   g->parent_id = m->curg->id;
-  make_runnable(m->p, g);
+  make_runnable(m, g);
   leave(m);
 }
 
@@ -190,7 +192,7 @@ void start_from_scheduler(M* m, G* g, void (*entry)(void*), void* arg) {
   g->create_pc = 0;
   g->parent_id = 0;
   if (m != nullptr) {
-    detail::make_runnable(m->p, g);
+    detail::make_runnable(m, g);
   } else {
     detail::make_runnable(g);
   }

@@ -3,26 +3,20 @@
 #include <cerrno>
 #include <new>
 
-#include "os/epoll.h"
+#include "os/file.h"
 #include "os/memory.h"
+#include "os/poller.h"
 #include "os/thread.h"
 #include "runtime/procs/current.h"
 #include "runtime/report/panic.h"
 #include "runtime/sched/switch.h"
+#include "runtime/wait/park.h"
 #include "runtime/watch/preempt.h"
-#include "sync/chan.h"
-#include "sync/limit.h"
 
 namespace gofer::internal {
 namespace {
 
-constexpr uint32_t watched_events = EPOLLIN | EPOLLOUT | EPOLLPRI | EPOLLRDHUP | EPOLLET;
-constexpr uint32_t end_events = EPOLLRDHUP | EPOLLHUP | EPOLLERR | EPOLLPRI;
-constexpr uint32_t in_events = EPOLLIN | end_events;
-constexpr uint32_t out_events = EPOLLOUT | EPOLLHUP | EPOLLERR;
 constexpr int events_at_once = 128;
-constexpr uint64_t break_data = ~uint64_t{0};
-constexpr uint32_t break_events = EPOLLOUT | EPOLLET;
 constexpr int64_t deaf_ns = 10'000'000;            // the timeout of a poller known to be deaf
 constexpr int64_t unsignalled_ns = 1'000'000'000;  // and while no signal could wake a deaf one
 
@@ -38,30 +32,25 @@ struct Records {
 };
 constinit Records records;
 
-// The epoll instance in use: its descriptor in the lower half, above it a number that is another
-// one for each instance. Written under the lock of the records, first before sched.has_poller.
+// The poller in use: its queue in the lower half, above it a number that is another one for each
+// poller. Written under the lock of the records, first before sched.has_poller.
 constinit atomic<uint64_t> instance{0};
-constinit atomic<int> break_fd{-1};     // is always ready, and watched by the instance
-constinit atomic<bool> is_deaf{false};  // break_fd has failed to wake somebody
+constinit atomic<int> bell{-1};         // of that poller
+constinit atomic<bool> is_deaf{false};  // the bell has failed to wake somebody
 constinit atomic<int> failure{0};       // why events cannot be had any more: an errno value
 
-int epoll_of(uint64_t used) { return static_cast<int>(static_cast<uint32_t>(used)); }
+os::Poller poller_of(uint64_t used) {
+  return {static_cast<int>(static_cast<uint32_t>(used)), bell.load(relaxed)};
+}
 
 // 0 or an errno value. Needs the lock of the records.
 int open_instance_locked() {
-  const int epoll = os::epoll_create();
-  if (epoll < 0) return -epoll;
-  const int ready = os::open_ready_descriptor();
-  const int error = ready < 0 ? -ready : -os::epoll_add(epoll, ready, break_events, break_data);
-  if (error != 0) {
-    os::close_descriptor(epoll);
-    if (ready >= 0) os::close_descriptor(ready);
-    return error;
-  }
-  break_fd.store(ready, relaxed);
+  os::Poller opened;
+  if (const int error = os::poller_open(opened); error != 0) return error;
+  bell.store(opened.bell, relaxed);
   is_deaf.store(false, relaxed);
   const uint64_t number = (instance.load(relaxed) >> 32) + 1;
-  instance.store(number << 32 | static_cast<uint32_t>(epoll), seq_cst);
+  instance.store(number << 32 | static_cast<uint32_t>(opened.queue), seq_cst);
   return 0;
 }
 
@@ -81,7 +70,7 @@ int start_poller() {
     if (error == 0) sched.has_poller.store(true, release);
   }
   if (error == EPERM || error == ENOSYS || error == EACCES) {
-    say_once("epoll_create1, eventfd2 or epoll_ctl fails", error);
+    say_once(os::poller_open_fails, error);
   }
   return error;
 }
@@ -144,10 +133,7 @@ void tell(PollDesc* desc, PollSide& side, uint32_t tag, bool ends, GQueue& list)
   if (G* g = wake_thread_or_get(w); g != nullptr) list.push_back(g);
 }
 
-bool unlock_side(G*, void* side) {
-  static_cast<PollSide*>(side)->lock.unlock();
-  return true;
-}
+void unlock_side(void* side) { static_cast<PollSide*>(side)->lock.unlock(); }
 
 // Those who wait look for themselves what has changed.
 void rouse(PollSide& side) {
@@ -209,15 +195,14 @@ void lose(PollDesc* desc, uint32_t tag, GQueue& list) {
 
 // The new instance watches what the old one did. Under the side's lock, so that poll_free, which
 // takes the descriptor away under it, removes it from this instance too. EEXIST: watch() was
-// quicker. If the instance or break_fd has the descriptor's number, the descriptor was closed too.
+// quicker. If the instance or its bell has the descriptor's number, the descriptor was closed too.
 void watch_again(PollDesc* desc, GQueue& list) {
   desc->in.lock.lock();
   const int fd = desc->fd.load(seq_cst);
   const uint32_t tag = desc->tag.load(relaxed);
-  const int epoll = epoll_of(instance.load(relaxed));
-  const bool is_ours = fd == epoll || fd == break_fd.load(relaxed);
+  const os::Poller poller = poller_of(instance.load(relaxed));
   int error = fd < 0 ? 0 : EBADF;
-  if (fd >= 0 && !is_ours) error = -os::epoll_add(epoll, fd, watched_events, data_of(desc));
+  if (fd >= 0 && !os::poller_owns(poller, fd)) error = os::poller_watch(poller, fd, data_of(desc));
   desc->in.lock.unlock();
   if (error != 0 && error != EEXIST) lose(desc, tag, list);
 }
@@ -231,7 +216,7 @@ void replace_instance(uint64_t used, GQueue& list) {
     error = open_instance_locked();
   }
   if (error != 0) {
-    fail_all("epoll_create1, eventfd2 or epoll_ctl fails", error, list);
+    fail_all(os::poller_open_fails, error, list);
     return;
   }
   for_each_record([&](PollDesc* desc) { watch_again(desc, list); });
@@ -246,11 +231,10 @@ int watch(PollDesc* desc, int fd, GQueue& list) {
   bool replaced = false;
   for (bool again = false;; again = true) {
     const uint64_t used = instance.load(seq_cst);
-    const bool was_ours = fd == epoll_of(used) || fd == break_fd.load(relaxed);
-    int error =
-        was_ours ? EBADF : -os::epoll_add(epoll_of(used), fd, watched_events, data_of(desc));
+    const os::Poller poller = poller_of(used);
+    int error = os::poller_owns(poller, fd) ? EBADF : os::poller_watch(poller, fd, data_of(desc));
     if (error == EEXIST && again) {  // perhaps for a record whose descriptor had this number before
-      error = -os::epoll_modify(epoll_of(used), fd, watched_events, data_of(desc));
+      error = os::poller_watch_anew(poller, fd, data_of(desc));
     }
     if (error == 0) {
       desc->fd.store(fd, seq_cst);
@@ -285,7 +269,7 @@ int poll_open(int fd, PollDesc*& desc) {
   desc->fd.store(-1, relaxed);
   put_record(desc);
   desc = nullptr;
-  return error == EPERM && !os::is_epoll_ctl_refused() ? 0 : error;
+  return error == EPERM && !os::poller_is_refused() ? 0 : error;
 }
 
 int poll_failure() { return failure.load(relaxed); }
@@ -312,11 +296,11 @@ void poll_free(PollDesc* desc, int fd) {
   desc->out.lock.unlock_another();
   desc->in.lock.unlock();
   // A duplicate of the descriptor would keep it there, and the number may soon be another's.
-  os::epoll_remove(epoll_of(instance.load(relaxed)), fd);
+  os::poller_forget(poller_of(instance.load(relaxed)), fd);
   put_record(desc);
 }
 
-PollEnd poll_wait(PollDesc* desc, PollSide& side, detail::chan_core* done) {
+PollEnd poll_wait(PollDesc* desc, PollSide& side, Closable* done) {
   Inside inside;
   M* m = inside.m();
   if (m != nullptr) yield_if_asked(m);
@@ -337,11 +321,10 @@ PollEnd poll_wait(PollDesc* desc, PollSide& side, detail::chan_core* done) {
       side.lock.unlock();
       return lost ? PollEnd::lost : PollEnd::failed;
     }
-    Contest contest;
     Waiter w(m);
     side.waiter = &w;
     sched.poll_waiters.fetch_add(1, relaxed);
-    const bool roused = park_limited(m, w, contest, WaitReason::io_wait, unlock_side, &side, limit);
+    const bool roused = park(m, w, WaitReason::io_wait, {unlock_side, &side}, limit);
     sched.poll_waiters.fetch_sub(1, relaxed);
     if (roused && w.ok) return PollEnd::ready;
     if (roused) continue;
@@ -368,18 +351,14 @@ int64_t shorter_if_deaf(int64_t timeout_ns) {
   return timeout_ns < 0 || timeout_ns > most ? most : timeout_ns;
 }
 
-bool ring(uint64_t used) {
-  return os::epoll_modify(epoll_of(used), break_fd.load(relaxed), break_events, break_data) == 0;
-}
-
-// The program has closed break_fd or the instance, unless another M has just replaced them, or the
+// The program has closed the bell or the instance, unless another M has just replaced them, or the
 // kernel refuses the call: then the poller stays deaf.
 void mend_if_deaf(GQueue& list) {
   if (!is_deaf.load(relaxed)) return;
   const uint64_t used = instance.load(relaxed);
-  if (ring(used)) {
+  if (os::poller_ring(poller_of(used))) {
     is_deaf.store(false, relaxed);
-  } else if (!os::is_epoll_ctl_refused()) {
+  } else if (!os::poller_is_refused()) {
     replace_instance(used, list);
   }
 }
@@ -397,41 +376,37 @@ void netpoll(int64_t timeout_ns, GQueue& list) {
   if (!sched.has_poller.load(acquire)) return;  // for the instance
   mend_if_deaf(list);
   if (list.front() != nullptr) timeout_ns = 0;
-  epoll_event events[events_at_once];
+  os::PollEvent events[events_at_once];
   const uint64_t used = instance.load(relaxed);
-  const int n = os::epoll_wait(epoll_of(used), events, events_at_once, shorter_if_deaf(timeout_ns));
+  const int n =
+      os::poller_wait(poller_of(used), events, events_at_once, shorter_if_deaf(timeout_ns));
   bump(sched.polls);
   if (n == -EBADF || n == -EINVAL) {
     replace_instance(used, list);
   } else if (n < 0) {
-    fail_all("epoll_pwait fails", -n, list);
+    fail_all(os::poller_wait_fails, -n, list);
   }
   for (int i = 0; i < n; ++i) {
-    const epoll_event& event = events[i];
-    if (event.data.u64 == break_data) {
+    const os::PollEvent& event = events[i];
+    if (event.is_ring()) {
       pass_on_break(timeout_ns);
       continue;
     }
-    PollDesc* desc = find_record(static_cast<uint32_t>(event.data.u64 >> 32));
+    PollDesc* desc = find_record(static_cast<uint32_t>(event.data() >> 32));
     if (desc == nullptr) {  // the program has an instance of its own in the place of ours
       replace_instance(used, list);
       continue;
     }
-    const auto tag = static_cast<uint32_t>(event.data.u64);
-    const bool ends = (event.events & end_events) != 0;
-    if ((event.events & in_events) != 0) tell(desc, desc->in, tag, ends, list);
-    if ((event.events & out_events) != 0) tell(desc, desc->out, tag, ends, list);
+    const auto tag = static_cast<uint32_t>(event.data());
+    const bool ends = event.is_end();
+    if (event.is_in()) tell(desc, desc->in, tag, ends, list);
+    if (event.is_out()) tell(desc, desc->out, tag, ends, list);
   }
 }
 
-// break_fd cannot be added a second time to the instance that watches it. Any other answer comes
-// from another file, or from none.
 bool netpoll_is_open() {
   const uint64_t used = instance.load(relaxed);
-  const int ready = break_fd.load(relaxed);
-  const int error = -os::epoll_add(epoll_of(used), ready, break_events, break_data);
-  if (error == 0) os::epoll_remove(epoll_of(used), ready);  // both are the program's
-  return error == EEXIST || os::is_epoll_ctl_refused() || instance.load(relaxed) != used;
+  return os::poller_is_open(poller_of(used)) || instance.load(relaxed) != used;
 }
 
 void netpoll_mend(GQueue& list) {
@@ -443,15 +418,14 @@ void netpoll_look_soon() {
   if (sched.has_poller.load(acquire) && !netpoll_is_open()) wake_sysmon();
 }
 
-// Not by writing to it: the number may be that of a file of the program's by now.
 void netpoll_break(M* m) {
   const uint64_t used = instance.load(relaxed);
-  if (ring(used)) return;
+  if (os::poller_ring(poller_of(used))) return;
   if (instance.load(relaxed) == used) is_deaf.store(true, relaxed);
   signal_m(m);
 }
 
-// The kernel takes an event back if the program closes break_fd before the poller's thread has got
+// The kernel takes an event back if the program closes the bell before the poller's thread has got
 // a processor. The poller, with a P that was given to it, would sleep until its time is over.
 void netpoll_break_again() {
   M* m = sched.poller.load(acquire);

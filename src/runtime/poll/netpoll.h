@@ -1,6 +1,6 @@
 // The netpoller: who waits for a descriptor holds no thread of the runtime.
 //
-// One epoll instance, edge-triggered: the kernel tells once that a descriptor has become readable
+// One poller, edge-triggered: the kernel tells once that a descriptor has become readable
 // or writable, and a record for each descriptor remembers it until somebody wants to know. Who
 // reads or writes tries first and waits only if the kernel has nothing (EAGAIN); an event between
 // the two is found in the record (`ready`), so none is lost.
@@ -14,14 +14,14 @@
 // if the record has another by then. Each side of a record has its own lock; the tag is changed
 // with both held.
 //
+// os/poller.h lists what a poll back end provides. There is one, by epoll.
+//
 // The kernel may refuse at any time what it granted before, and a program may close descriptors
-// that it does not know, with closefrom(3) for instance. If the epoll instance is gone, the next
+// that it does not know, with closefrom(3) for instance. If the poller is gone, the next
 // M or caller that needs it opens a new one, adds all descriptors to it, and wakes the poller.
 // Waits for a closed descriptor fail with EBADF. If the kernel refuses, every wait for a descriptor
 // fails with that error, and one message says so.
 #pragma once
-
-#include <gofer/detail/chan_core.h>
 
 #include <cstdint>
 
@@ -31,6 +31,8 @@
 #include "runtime/wait/waiter.h"
 
 namespace gofer::internal {
+
+struct Closable;  // runtime/wait/park.h
 
 struct alignas(64) PollSide {
   ShortLock lock{LockRank::primitive};
@@ -63,7 +65,7 @@ void poll_free(PollDesc* desc, int fd);
 
 /// Waits until an event has come for the side, or its deadline, or done is closed (nullptr: never).
 /// Outside of the runtime, from goroutines and foreign threads.
-PollEnd poll_wait(PollDesc* desc, PollSide& side, detail::chan_core* done);
+PollEnd poll_wait(PollDesc* desc, PollSide& side, Closable* done);
 /// Why a wait has failed: an errno value.
 int poll_failure();
 /// Who waits there now waits until then.
@@ -78,7 +80,7 @@ void netpoll_break(M* m);
 /// Does so again for a poller that was told something and sleeps all the same. By sysmon.
 void netpoll_break_again();
 
-/// Whether the epoll instance is what it was. The program may have closed it while the poller
+/// Whether the poller is what it was. The program may have closed it while the poller
 /// sleeps there, which then hears nothing of any descriptor. Async-signal-safe.
 bool netpoll_is_open();
 /// Replaces the instance if it is not. Goroutines whose waits have failed by that are in `list`.

@@ -28,16 +28,16 @@
 // Rejected: to schedule no goroutine from the exit on, or only while the exiting thread waits. A
 // destructor that waits for a goroutine hangs then, in the second case if it does not wait by a
 // primitive of ours.
-#include <pthread.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <cstddef>
 #include <cstdlib>
 
+#include "os/process.h"
 #include "os/thread.h"
 #include "runtime/procs/procs.h"
 #include "runtime/report/panic.h"
+#include "runtime/threads/transitions.h"
 #include "runtime/wait/waiter.h"
 
 namespace gofer::internal {
@@ -59,7 +59,7 @@ void leave_scheduler(M* m) {
     has_p = keep_p(m);
     if (!has_p) m->p = nullptr;  // noticed: it cannot be given back any more
     forget_lost(m);
-    m->guard = nullptr;
+    transition::ended(m);
   }
   if (has_p) end_m(m);
   LockGuard guard(sched.lock);
@@ -114,7 +114,7 @@ void note_end_of_thread() {
         "goroutine");
   }
   // An M that ends is none any more when it comes here.
-  if (m != nullptr || os::thread_id() == getpid()) on_exit(begin_exit, nullptr);
+  if (m != nullptr || os::thread_id() == os::process_id()) on_exit(begin_exit, nullptr);
 }
 
 void install_exit_handlers() {

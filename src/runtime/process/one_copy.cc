@@ -33,9 +33,10 @@ extern "C" {
     gofer_copy_in_use{0};
 }
 
-// An Elf64_Nhdr, the owner's name, and the distance to the word.
+// An Elf64_Nhdr, the owner's name, and the distance to the word: directives of the assembler, the
+// same for every processor.
 asm(R"(
-  .pushsection .note.gofer, "a", @note
+  .pushsection .note.gofer, "a", %note
   .balign 4
   .long 6
   .long 4

@@ -2,8 +2,6 @@
 //
 // In the child of a fork there is one thread and whatever state the others left: the runtime must
 // not be used there, and the first entry says so.
-#include <pthread.h>
-
 #include <cerrno>
 #include <cstdlib>
 #include <new>
@@ -13,6 +11,7 @@
 #include "os/cpu_count.h"
 #include "os/membarrier.h"
 #include "os/memory.h"
+#include "os/process.h"
 #include "os/thread.h"
 #include "runtime/process/one_copy.h"
 #include "runtime/procs/procs.h"
@@ -134,7 +133,7 @@ void prepare() {
   }
   sched.has_signal.store(has_signal, relaxed);
   install_exit_handlers();
-  pthread_atfork(nullptr, nullptr, on_fork_child);
+  os::at_fork_in_child(on_fork_child);
   prepared = true;
 }
 

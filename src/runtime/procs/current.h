@@ -2,9 +2,10 @@
 //
 // A goroutine may go on in another thread after a switch, and compilers keep the address of a
 // thread_local over calls. So the pointer is read by an asm statement that they can neither move
-// nor merge; nothing else in the library keeps thread-local state across a switch.
+// nor merge (arch.h); nothing else in the library keeps thread-local state across a switch.
 #pragma once
 
+#include "arch/arch.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/atomic.h"
 #include "runtime/threads/m.h"
@@ -17,20 +18,7 @@ extern thread_local constinit gofer::internal::M* gofer_current_m
 namespace gofer::internal {
 
 /// nullptr: a thread that the runtime did not make.
-inline M* current_m() {
-#if defined(__x86_64__)
-  M* m;
-  asm volatile(
-      "movq gofer_current_m@gottpoff(%%rip), %0\n\t"
-      "movq %%fs:(%0), %0"
-      : "=r"(m)
-      :
-      : "memory");
-  return m;
-#else
-#error "current_m: unknown architecture"
-#endif
-}
+inline M* current_m() { return arch::current_m(); }
 
 /// The gate: from here to leave() the P cannot be taken away. False: m is in doubt whether it still
 /// has its P, and has to settle that first. p_word.h proves this one; nobody else writes in_runtime

@@ -10,11 +10,11 @@
 // happens only when a P is idle and no M is looking for work already (wake_p).
 #include "runtime/procs/procs.h"
 
-#include <utility>
-
 #include "os/thread.h"
 #include "runtime/procs/spinning.h"
 #include "runtime/procs/thread_gate.h"
+#include "runtime/procs/transitions.h"
+#include "runtime/threads/transitions.h"
 
 namespace gofer::internal {
 namespace {
@@ -28,29 +28,19 @@ void set_budget(P* p, Pass to) {
 }  // namespace
 
 void acquire_p(M* m, P* p) {
-  const PWord old(p->word.load(relaxed));
-  const PWord word = PWord::make(m->id, old.generation() + 1, PWordState::running);
   forget_lost(m);
-  m->p = p;
-  m->p_word = word.bits();
-  p->status.store(PStatus::running, relaxed);
-  p->word.store(word.bits(), release);
+  transition::acquired(m, p);
 }
 
 P* release_p(M* m) {
   P* p = m->p;
   m->p = nullptr;
-  disown_p(p);
+  transition::given_up(m, p);
   return p;
 }
 
-void disown_p(P* p) {
-  const PWord old(p->word.load(relaxed));
-  p->word.store(PWord::make(0, old.generation() + 1, PWordState::none).bits(), release);
-}
-
 void put_idle_p(P* p) {
-  p->status.store(PStatus::idle, relaxed);
+  transition::went_idle(p);
   p->link = sched.idle_ps;
   sched.idle_ps = p;
   sched.idle_p_count.fetch_add(1, seq_cst);
@@ -61,6 +51,7 @@ P* take_idle_p() {
   if (p == nullptr) return nullptr;
   sched.idle_ps = p->link;
   p->link = nullptr;
+  transition::left_idle(p);
   sched.idle_p_count.fetch_sub(1, seq_cst);
   if (sched.sysmon_sleeps.load(seq_cst) == static_cast<uint32_t>(SysmonSleep::deep)) wake_sysmon();
   return p;
@@ -72,18 +63,21 @@ P* take_unused_p() {
   for (M* m : all_ms()) {
     P* p = m->next_p.load(relaxed);
     if (m->birth != Birth::with_p || p == nullptr) continue;
-    m->next_p.store(nullptr, relaxed);
+    transition::fetched_back(m, p);
     m->birth = Birth::as_reserve;
     ++sched.reserve_coming;
     --sched.unborn_ps;
-    if (std::exchange(m->spinning, false)) drop_relied_on_spinning();
+    if (m->spinning) {
+      transition::stopped_spinning(m);
+      drop_relied_on_spinning();
+    }
     return p;
   }
   return nullptr;
 }
 
 void stop_p_locked(P* p) {
-  p->status.store(PStatus::gcstop, relaxed);
+  transition::stopped(p);
   if (--sched.stop_wait == 0) sched.stopped.signal();
 }
 
@@ -95,14 +89,10 @@ void put_unused_p(P* p) {
   }
 }
 
-void give_p(M* m, P* p, bool spinning) {
-  m->spinning = spinning;
-  m->next_p.store(p, release);
-}
-
 void take_given_p(M* m) {
-  acquire_p(m, m->next_p.load(acquire));
-  m->next_p.store(nullptr, relaxed);
+  P* p = m->next_p.load(acquire);
+  acquire_p(m, p);
+  transition::arrived(m, p);
 }
 
 void wake_p_slow() {
@@ -133,7 +123,7 @@ Wakeup hand_off_without_work_locked(P* p) GOFER_REQUIRES(sched.lock) {
     sched.need_spinning.store(0, seq_cst);
     return start_m_locked(p, true);
   }
-  disown_p(p);
+  transition::freed(p);
   put_idle_p(p);
   // Timers that are due have waited for an idle P.
   if (sched.sleeper != nullptr && earliest_timer_ns() <= os::now_ns()) wake_m(sched.sleeper);
@@ -145,7 +135,7 @@ Wakeup hand_off_without_work_locked(P* p) GOFER_REQUIRES(sched.lock) {
 
 Wakeup hand_off_locked(P* p, Pass to) GOFER_REQUIRES(sched.lock) {
   if (sched.stopping.load(relaxed)) {
-    disown_p(p);
+    transition::freed(p);
     stop_p_locked(p);
     return {};
   }
@@ -170,7 +160,7 @@ void hand_off(P* p, Pass to) {
 void give_up_p(M* m) {
   P* p = m->p;
   m->in_doubt.store(1, relaxed);
-  disown_p(p);
+  transition::given_up(m, p);
   hand_off(p);
 }
 
@@ -199,13 +189,13 @@ Wakeup pass_on_locked(P* p, Pass to) {
 M* start_tied_locked(P* p) {
   G* g = take_tied_locked();
   if (g == nullptr) return nullptr;
-  disown_p(p);
+  transition::freed(p);
   return give_p_to_owner_locked(p, g);
 }
 
 M* give_p_to_owner_locked(P* p, G* g) {
   M* owner = untie_locked(g);
-  give_p(owner, p, false);
+  transition::sent(owner, p, false);
   return owner;
 }
 

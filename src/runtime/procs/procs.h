@@ -9,8 +9,6 @@ namespace gofer::internal {
 void acquire_p(M* m, P* p);
 /// m gives up its P, which the caller then has to put somewhere.
 P* release_p(M* m);
-/// Nobody holds p any more.
-void disown_p(P* p);
 
 // These five need the scheduler's lock.
 void put_idle_p(P* p) GOFER_REQUIRES(sched.lock);
@@ -23,9 +21,7 @@ void stop_p_locked(P* p) GOFER_REQUIRES(sched.lock);
 /// To the idle list, or stopped if the world is to stop.
 void put_unused_p(P* p) GOFER_REQUIRES(sched.lock);
 
-/// m, which is about to be woken, shall run p. The note says nothing about that: it may also be
-/// signalled for other reasons, and a signal may be left over from the time before.
-void give_p(M* m, P* p, bool spinning);
+/// m takes the P that was sent to it (transition::sent).
 void take_given_p(M* m);
 
 /// For a P whose M cannot use it now.

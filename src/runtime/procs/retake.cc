@@ -4,6 +4,7 @@
 #include "os/thread.h"
 #include "runtime/procs/procs.h"
 #include "runtime/procs/thread_gate.h"
+#include "runtime/procs/transitions.h"
 #include "runtime/sched/switch.h"
 
 namespace gofer::internal {
@@ -20,8 +21,11 @@ void tie_locked(M* m, bool front) {
   m->last_cpu = os::current_cpu();
   m->p = nullptr;  // noticed: it cannot be given back any more
   m->p_word = 0;
-  g->head->m.store(nullptr, relaxed);
-  set_status(g, GStatus::running, GStatus::runnable);
+  if (m->paused.load(relaxed)) {
+    transition::paused(m, g);
+  } else {
+    transition::comes_back_without_p(m, g);
+  }
   put_tied_locked(g, front);
 }
 
@@ -36,7 +40,7 @@ bool wait_tied(M* m, P* before) {
   }
   if (!given) {
     if (released) {
-      set_running(m, g);
+      transition::released(m, g);
       note_lost(m, -1, call_crowd);
     }
     m->p = before;  // for enter(), which will find that it is not ours
@@ -44,7 +48,8 @@ bool wait_tied(M* m, P* before) {
     return false;
   }
   P* p = m->p;
-  begin_running(m, p, g, false);
+  transition::resumed(m, g);
+  count_switch(p, false);
   const int64_t now = os::now_ns();
   p->resumed_ns.store(now, relaxed);
   p->slice_start_ns.store(now - int64_t{1000} * g->head->slice_used_us, relaxed);
@@ -115,7 +120,9 @@ bool settle_doubt(M* m) {
   P* before = m->p;
   {
     LockGuard guard(sched.lock);
-    if (keep_p(m) || take_any_p_locked(m)) return true;  // kept: given back when the world started
+    if (keep_p(m)) return true;  // given back when the world started
+    transition::noticed_loss(m);
+    if (take_any_p_locked(m)) return true;
     forget_lost(m);
     tie_locked(m, false);
   }
@@ -131,21 +138,15 @@ PWord begin_take(P* p, PWord judged) {
   if (judged.state() != PWordState::running) return PWord();
   M* owner = owner_of(judged);
   if (owner->in_runtime.load(relaxed) != 0) return PWord();
-  uint64_t word = judged.bits();
-  if (!p->word.compare_exchange_strong(word, judged.with(PWordState::retaking).bits(), acq_rel)) {
-    return PWord();
-  }
+  if (!transition::take_begins(p, judged)) return PWord();
   owner->in_doubt.store(1, release);
   return judged;
 }
 
 bool finish_take(P* p, PWord w, bool fenced) {
   M* owner = owner_of(w);
-  uint64_t retaking = w.with(PWordState::retaking).bits();
-  if (fenced && owner->in_runtime.load(acquire) == 0) {
-    return p->word.compare_exchange_strong(retaking, w.with(PWordState::lost).bits(), acq_rel);
-  }
-  p->word.compare_exchange_strong(retaking, w.bits(), acq_rel);
+  if (fenced && owner->in_runtime.load(acquire) == 0) return transition::retaken(p, owner, w);
+  transition::take_fails(p, w);
   return false;
 }
 
@@ -162,12 +163,6 @@ bool take_p(P* p, PWord judged) {
   const PWord w = begin_take(p, judged);
   if (w == PWord()) return false;
   return finish_take(p, w, fence_others());
-}
-
-bool retake(P* p) {
-  if (!take_p(p, PWord(p->word.load(acquire)))) return false;
-  hand_off(p);
-  return true;
 }
 
 }  // namespace gofer::internal

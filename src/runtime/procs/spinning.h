@@ -19,6 +19,7 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/sched/sched.h"
+#include "runtime/threads/transitions.h"
 
 namespace gofer::internal {
 
@@ -48,14 +49,14 @@ inline void drop_relied_on_spinning() {
 }
 
 inline void start_spinning(M* m) {
-  m->spinning = true;
+  transition::spins(m);
   add_spinning();
 }
 
 /// m has found nothing, or stops for the world.
 inline void stop_spinning(M* m) {
   if (!m->spinning) return;
-  m->spinning = false;
+  transition::stopped_spinning(m);
   drop_spinning();
 }
 

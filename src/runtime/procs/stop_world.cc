@@ -14,6 +14,7 @@
 #include "os/memory.h"
 #include "runtime/procs/procs.h"
 #include "runtime/procs/thread_gate.h"
+#include "runtime/procs/transitions.h"
 #include "runtime/report/panic.h"
 #include "runtime/watch/preempt.h"
 
@@ -76,10 +77,7 @@ bool give_back(P* p) {
   M* m = p->taken_from;
   p->taken_from = nullptr;
   if (m == nullptr || m->p != p) return false;
-  uint64_t lost = PWord(m->p_word).with(PWordState::lost).bits();
-  if (!p->word.compare_exchange_strong(lost, m->p_word, acq_rel)) return false;
-  p->status.store(PStatus::running, relaxed);
-  return true;
+  return transition::given_back(m, p);
 }
 
 // Needs the lock. The same, but it shall not have it again.
@@ -108,8 +106,7 @@ void retire_p(P* p) GOFER_REQUIRES(sched.lock) {
   sched.live.fetch_add(p->live.load(relaxed), relaxed);
   p->live.store(0, relaxed);
   not_given_back(p);
-  p->status.store(PStatus::dead, relaxed);
-  disown_p(p);
+  transition::removed(p);
 }
 
 // The caller's own P may be among the retired.
@@ -128,9 +125,9 @@ P* restart_ps(const M* m) GOFER_REQUIRES(sched.lock) {
     P* p = sched.all_ps[i].load(relaxed);
     p->preempt.store(false, relaxed);
     if (m != nullptr && m->p == p) {
-      p->status.store(PStatus::running, relaxed);
+      transition::restarted(p);
     } else if (!give_back(p)) {
-      disown_p(p);
+      transition::freed(p);
       if (p->queue.empty()) {
         put_idle_p(p);
       } else {
@@ -154,7 +151,7 @@ M* stop_the_world() {
     for (P* p : all_ps()) p->preempt.store(true, relaxed);
     if (m != nullptr) stop_p_locked(m->p);
     while (P* p = take_unused_p()) {
-      disown_p(p);
+      transition::freed(p);
       stop_p_locked(p);
     }
   }
@@ -200,7 +197,7 @@ int resize_ps(int n) {
       }
       sched.all_ps[i].store(p, release);
     }
-    if (i >= old) p->status.store(PStatus::gcstop, relaxed);
+    if (i >= old) transition::added(p);
   }
   for (int i = n; i < old; ++i) retire_p(sched.all_ps[i].load(relaxed));
   for (int i = 0; i < n; ++i) sched.all_ps[i].load(relaxed)->queue.set_alone(n == 1);

@@ -1,9 +1,8 @@
 #include "runtime/procs/thread_gate.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 
+#include "os/process.h"
 #include "os/thread.h"
 #include "runtime/report/panic.h"
 
@@ -13,13 +12,13 @@ namespace {
 constexpr int64_t ms = 1'000'000;
 constexpr int64_t s = 1'000 * ms;
 constexpr double pauses_per_s = 300;
-constexpr double most_pauses_by_s = 24;
+constexpr double most_pauses_by_s = 16;
 constexpr double locks_patience_s = 0.1;
 constexpr double pauses_per_s_beside_locks = 1'000;
 constexpr double most_pauses_by_s_beside_locks = 100;
-constexpr double pauses_per_s3 = 150;
+constexpr double pauses_per_s2 = 150;
 constexpr int64_t sleepers_per_s = 800;
-constexpr int tied_room = 80;
+constexpr int tied_room = 76;
 constexpr int tied_room_per_p = 2;  // if that is more
 constexpr int tied_room_beside_locks = 4;
 constexpr int shared_room_beside_locks = 64;  // of tied ones and sleepers together
@@ -57,7 +56,7 @@ bool locks = false;   // ...which is not long ago
 
 // All cores together make so many seconds of processor time a second.
 int64_t cores() {
-  static const int64_t online = sysconf(_SC_NPROCESSORS_ONLN);
+  static const int64_t online = os::online_cores();
   const int64_t procs = sched.procs.load(relaxed);
   return online < procs ? online : procs;
 }
@@ -73,7 +72,7 @@ int64_t grown_room() {
   const double at_first = locks ? std::clamp(pauses_per_s_beside_locks * (t - locks_patience_s),
                                              0.0, most_pauses_by_s_beside_locks)
                                 : std::min(pauses_per_s * t, most_pauses_by_s);
-  return static_cast<int64_t>(at_first + pauses_per_s3 * t * t * t);
+  return static_cast<int64_t>(at_first + pauses_per_s2 * t * t);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 // rules on this page bound the threads of a program, whatever its goroutines do. sysmon asks them
 // before every pause and before every P that it takes from a sleeping thread.
 //
-//   - Tied goroutines have a room of 80, or of 2 per P if that is more. It shrinks to 4 + 1 per P
+//   - Tied goroutines have a room of 76, or of 2 per P if that is more. It shrinks to 4 + 1 per P
 //     while threads fall asleep at futexes or are paused while they spin, because more paused
 //     goroutines hold more locks. While the room is full (crowded()), a slice ends in a *rotation*:
 //     the P goes from the goroutine that is paused to one that waits tied.
@@ -23,8 +23,8 @@
 //   - Goroutines that have begun may wait for one that has not. Such a program shows by time: each
 //     room grows while nobody leaves it. For tied goroutines the clock t counts processor time
 //     that they used in vain, that is, since a paused goroutine last ended, parked or went to
-//     sleep in a call. With t in seconds, the room grows by 300 t, up to 24, so that a fresh
-//     goroutine begins soon beside a hundred that compute, and by 150 t^3, so that any number of
+//     sleep in a call. With t in seconds, the room grows by 300 t, up to 16, so that a fresh
+//     goroutine begins soon beside a hundred that compute, and by 150 t^2, so that any number of
 //     them is passed in the end. The small room grows after 0.1 s, by 1,000 (t - 0.1) up to 100:
 //     locks change hands before (t stayed below 0.07 in storms of spin locks). For sleepers the
 //     clock counts the time during which a P was refused and nobody of that crowd came back: their
@@ -42,7 +42,8 @@
 //
 // Bounds. Goroutines of a batch end one by one, because every other turn of a rotation is the
 // oldest goroutine's. So t stays at a few times the length of a task. Batches of tasks of 50 ms and
-// less take up to 120 threads, of 100 ms 130 to 160, longer ones more.
+// less take up to 110 threads, longer ones more. With a room of 80 that grew by 24 at first, 180
+// goroutines that throw took 101.
 //
 // Progress. If all goroutines that have begun wait for a fresh one, none leaves its room. So the
 // room grows without end, every second turn starts a fresh goroutine, and the awaited one runs

@@ -2,7 +2,6 @@
 
 #include <cxxabi.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdarg>
@@ -13,10 +12,12 @@
 #include <typeinfo>
 #include <vector>
 
-#include "arch/context.h"
+#include "arch/arch.h"
 #include "debug/fd_writer.h"
 #include "debug/symbol_name.h"
 #include "debug/traceback.h"
+#include "os/process.h"
+#include "os/signal.h"
 #include "os/thread.h"
 #include "runtime/sched/sched.h"
 
@@ -62,11 +63,11 @@ void print_end(FdWriter& out, G* g, const FrameOptions& options) {
     out.print("%s: %s\n\n", kind, text);
   }
   print_here(2);
-  _exit(report_exit_code);
+  os::end_process(report_exit_code);
 }
 
 void print_stopped(G* g) {
-  const GStatus status = g->status.load(acquire);
+  const GStatus status = true_status(g);
   go_on_reporting();
   FdWriter out(STDERR_FILENO);
   out.print("\n");
@@ -78,7 +79,7 @@ void print_stopped(G* g) {
                                               (status == GStatus::runnable && !g->head->tied));
   if (stopped) {
     uintptr_t pcs[max_report_frames];
-    const size_t n = unwind(arch::saved_context(g->head->sp), pcs);
+    const size_t n = unwind(arch::saved_registers(g->head->sp), pcs);
     print_frames(STDERR_FILENO, {pcs, n});
   }
   print_end(out, g, {});
@@ -103,7 +104,7 @@ constinit AskedForText asked;
   out.flush();
   print_frames(STDERR_FILENO, {asked.pcs, asked.n});
   print_end(out, g, {});
-  _exit(report_exit_code);
+  os::end_process(report_exit_code);
 }
 
 [[noreturn]] void report_exception(G* g, const std::type_info& type) {
@@ -147,7 +148,7 @@ constinit AskedForText asked;
   }
   out.flush();
   print_here(1);
-  _exit(report_exit_code);
+  os::end_process(report_exit_code);
 }
 
 }  // namespace
@@ -168,12 +169,12 @@ void begin_report() {
   while (!reporter.compare_exchange_strong(before, self, acq_rel)) {
     if (before == self) {  // the report failed in its turn
       if (asked.g != nullptr) end_exception_report();
-      _exit(report_exit_code);
+      os::end_process(report_exit_code);
     }
     if (before != -self) os::sleep_for_ever();
   }
   stop_scheduling();
-  signal(SIGALRM, SIG_DFL);
+  os::reset_signal(SIGALRM);
   sigset_t alarm_only;
   sigemptyset(&alarm_only);
   sigaddset(&alarm_only, SIGALRM);
@@ -181,14 +182,14 @@ void begin_report() {
   go_on_reporting();
 }
 
-void go_on_reporting() { alarm(report_limit_s); }
+void go_on_reporting() { os::set_alarm(report_limit_s); }
 
 void wait_for_report() {
   const int before = reporter.load(acquire);
   if (before <= 0) return;
   if (before == os::thread_id()) {  // exit() in the middle of it
     if (asked.g != nullptr) end_exception_report();
-    _exit(report_exit_code);
+    os::end_process(report_exit_code);
   }
   os::sleep_for_ever();
 }
@@ -260,7 +261,7 @@ void fatal_deadlock(const char* message) {
   out.print("fatal error: %s\n", message);
   out.flush();
   print_goroutines();
-  _exit(report_exit_code);
+  os::end_process(report_exit_code);
 }
 
 void report_endless_wait_at_exit() {

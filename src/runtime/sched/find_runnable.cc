@@ -82,9 +82,9 @@ bool poll_now(M* m) {
   if (ready.front() == nullptr) return false;
   if (crowded()) {
     LockGuard guard(sched.lock);
-    put_global_locked(ready, true);
+    put_global_locked(m, ready, true);
   } else {
-    put_local(m->p, ready);
+    put_local(m, ready);
   }
   return true;
 }

@@ -154,9 +154,9 @@ void put_tied_locked(G* g, bool front) {
   publish_queue_size();
 }
 
-void put_global_locked(GQueue& list, bool urgent) {
+void put_global_locked(M* by, GQueue& list, bool urgent) {
   while (G* g = list.pop_front()) {
-    set_status(g, GStatus::waiting, GStatus::runnable);
+    transition::readied(by, g);
     if (urgent) {
       push_urgent(g);
     } else {
@@ -167,11 +167,11 @@ void put_global_locked(GQueue& list, bool urgent) {
   publish_queue_size();
 }
 
-void put_local(P* p, GQueue& list) {
+void put_local(M* m, GQueue& list) {
   const bool share = list.count() > 1;
   while (G* g = list.pop_front()) {
-    set_status(g, GStatus::waiting, GStatus::runnable);
-    put_local(p, g, false);
+    transition::readied(m, g);
+    put_local(m->p, g, false);
   }
   if (share) wake_p();
 }

@@ -2,6 +2,7 @@
 // it. The callers hold p.
 #pragma once
 
+#include "runtime/goroutines/transitions.h"
 #include "runtime/sched/sched.h"
 
 namespace gofer::internal {
@@ -25,9 +26,9 @@ inline void put_local(P* p, G* g, bool next) {
   }
 }
 
-/// Goroutines that wait become runnable, at the tail. One is left to p alone, for more somebody is
-/// woken.
-void put_local(P* p, GQueue& list);
+/// Makes goroutines that wait runnable, at the tail of the queue of m's P. Wakes another M only if
+/// the list has more than one goroutine.
+void put_local(M* m, GQueue& list);
 
 /// From runnext (then `inherits` is set: it shares the time slice) or the local ring.
 inline G* take_local(P* p, bool& inherits) {
@@ -42,7 +43,7 @@ inline G* take_local(P* p, bool& inherits) {
 /// Makes a parked goroutine runnable, next on this P or behind the others. Inside, or with m ==
 /// nullptr from a thread without a P.
 inline void ready(M* m, G* g, bool next = true) {
-  set_status(g, GStatus::waiting, GStatus::runnable);
+  transition::readied(m, g);
   if (m != nullptr) {
     put_local(m->p, g, next);
   } else {

@@ -57,7 +57,7 @@ class Queues : public testing::Test {
     g->status.store(GStatus::waiting);
     GQueue one;
     one.push_back(g);
-    put_global_locked(one, true);
+    put_global_locked(nullptr, one, true);
   }
 
   // The urgent have been preferred for as long as they may be.

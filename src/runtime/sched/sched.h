@@ -149,7 +149,7 @@ struct Sched {
   atomic<M*> poller{nullptr};  // of the idle Ms the one that sleeps in the netpoller; set under the
                                // lock
   atomic<int> tied{0};         // runnable goroutines that wait for a P on their own thread
-  atomic<int> tied_room{80};   // as many as should wait so: thread_gate.h
+  atomic<int> tied_room{76};   // as many as should wait so: thread_gate.h
   M* sleeper GOFER_GUARDED_BY(lock) =
       nullptr;  // of the idle Ms the one that wakes for timers; there is one if any is idle
   atomic<int> lost_ms{0};  // Ms with lost_in
@@ -282,8 +282,9 @@ class UrgentThread {
 /// Needs the lock. A batch from the global queue: one is returned, the others go to p. max 0: a
 /// fair share.
 G* take_global(P* p, uint32_t max) GOFER_REQUIRES(sched.lock);
-/// Goroutines that wait become runnable; urgent: before the others. Empties the list.
-void put_global_locked(GQueue& list, bool urgent) GOFER_REQUIRES(sched.lock);
+/// Makes goroutines that wait runnable, and empties the list. by: the M that found them, or
+/// nullptr. urgent: before the others.
+void put_global_locked(M* by, GQueue& list, bool urgent) GOFER_REQUIRES(sched.lock);
 /// Goroutines in the global queue, and the first of them. Need the lock.
 size_t global_count_locked() GOFER_REQUIRES(sched.lock);
 G* next_global_locked() GOFER_REQUIRES(sched.lock);
@@ -303,9 +304,10 @@ void drain_local_locked(P* p) GOFER_REQUIRES(sched.lock);
 /// the caller runs again, perhaps on another M.
 void switch_away(M* m, CommitFn commit);
 void yield_goroutine(M* m);
-/// Parks the running goroutine. `unlock(g, arg)` runs when it is safe to ready it; if it returns
-/// false the goroutine goes on.
-void park(M* m, WaitReason reason, bool (*unlock)(G* g, void* arg), void* arg);
+/// Parks the running goroutine. For wait/park.cc, through which everything waits. The lock is
+/// released when it is safe to ready the goroutine. early: the contest of a wait that may have been
+/// won already, without that lock; then the goroutine goes on.
+void park_goroutine(M* m, WaitReason reason, QueueLock lock, Contest* early = nullptr);
 /// The end of the calling goroutine, whose function has returned or was unwound. Outside.
 [[noreturn]] void finish_goroutine();
 
@@ -327,10 +329,6 @@ G* find_runnable(M* m, bool& inherits);
 /// No goroutine is scheduled any more. An M whose goroutine makes the report, and waits in it, ends
 /// the process.
 [[noreturn]] void wait_at_exit(M* m);
-
-// --- scavenge.cc
-/// g, which m is about to run, is being trimmed.
-void wait_until_trimmed(G* g);
 
 // --- sysmon.cc
 int start_sysmon();
@@ -429,8 +427,6 @@ PWord begin_take(P* p, PWord judged);
 bool finish_take(P* p, PWord word, bool fenced);
 /// Both halves.
 bool take_p(P* p, PWord judged);
-/// take_p from the present holder, and another M gets it.
-bool retake(P* p);
 /// The P belongs to m by its word, whatever takers do meanwhile. Inside.
 bool keep_p(M* m);
 /// m is inside and in doubt about its P: it keeps the P, or gets another one, waiting if need be.

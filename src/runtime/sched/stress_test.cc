@@ -18,41 +18,20 @@
 
 #include "os/thread.h"
 #include "runtime/base/sanitizer.h"
-#include "runtime/sched/queues.h"
 #include "runtime/sched/sched.h"
+#include "support/event.h"
+#include "support/takers.h"
 #include "support/wait_until.h"
 
 namespace gofer::internal {
 namespace {
 
+using test::Event;
 using test::wait_until;
 
 void compute(uint32_t n) {
   for (uint32_t i = 0; i < n; ++i) cpu_relax();
 }
-
-// One goroutine waits, anyone sets: park() and ready() and nothing else.
-class Event {
- public:
-  void wait() {
-    Inside inside;
-    park(inside.m(), WaitReason::none, announce, this);
-    word_.store(nullptr, relaxed);
-  }
-  void set() {
-    Inside inside;
-    G* waiter = word_.exchange(is_set(), acq_rel);
-    if (waiter != nullptr) ready(inside.m(), waiter);
-  }
-
- private:
-  static G* is_set() { return reinterpret_cast<G*>(1); }
-  static bool announce(G* g, void* self) {
-    G* nobody = nullptr;
-    return static_cast<Event*>(self)->word_.compare_exchange_strong(nobody, g, acq_rel);
-  }
-  std::atomic<G*> word_{nullptr};
-};
 
 class Epoch {
  public:
@@ -105,7 +84,7 @@ class Epoch {
 
   void take_ps() {
     while (!calm_) {
-      for (int i = 0; i < sched.procs.load(); ++i) retake(sched.all_ps[i].load());
+      for (int i = 0; i < sched.procs.load(); ++i) test::retake(sched.all_ps[i].load());
       std::this_thread::yield();
     }
   }

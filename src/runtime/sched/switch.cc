@@ -7,14 +7,14 @@
 // is not even a switch, the stack just starts anew.
 #include "runtime/sched/switch.h"
 
-#include <unistd.h>
-
 #include <cstdlib>
 #include <new>
 
 #include "os/memory.h"
+#include "os/process.h"
 #include "runtime/goroutines/local.h"
 #include "runtime/stacks/overflow.h"
+#include "runtime/wait/waiter.h"
 
 namespace gofer::internal {
 namespace {
@@ -51,27 +51,29 @@ StackHead* to_g0(M* m) {
 }
 
 void commit_yield(M* m, G* g) {
-  g->head->m.store(nullptr, relaxed);
-  set_status(g, GStatus::running, GStatus::runnable);
+  transition::yielded(m, g);
   put_local(m->p, g, false);
   // A hint, without a fence: this P will run it in any case.
   if (sched.idle_p_count.load(relaxed) != 0) wake_p();
 }
 
 void commit_park(M* m, G* g) {
-  auto unlock = m->unlock;
+  const QueueLock lock = m->queue_lock;
   StackHead* head = g->head;
-  head->m.store(nullptr, relaxed);
   if (head->short_runs != most_short_runs) ++head->short_runs;
-  set_status(g, GStatus::running, GStatus::waiting);
-  if (unlock(g, m->unlock_arg)) return;  // g may run elsewhere by now
-  set_status(g, GStatus::waiting, GStatus::runnable);
+  transition::parked(m, g);
+  lock.unlock(lock.arg);  // without an early contest g may run elsewhere by now
+  Contest* early = m->early;
+  if (early == nullptr) return;
+  m->early = nullptr;
+  if (early->state.exchange(Contest::parked, acq_rel) != Contest::woken) return;
+  transition::readied(m, g);
   put_local(m->p, g, true);
   wake_p();  // m goes on with another one
 }
 
-void bury(P* p, G* g) {
-  set_status(g, GStatus::running, GStatus::dead);
+void bury(M* m, P* p, G* g) {
+  transition::ended(m, g);
   p->free_gs.push(g);
   if (p->free_gs.count() >= g_free_high) drain_free_gs(p->free_gs, g_free_high - g_free_batch);
 }
@@ -94,7 +96,7 @@ void commit_end(M* m, G* g) {
     if (sched.stack_waiter_count.load(relaxed) != 0) [[unlikely]]
       serve_stack_waiter(p);
   }
-  bury(p, g);
+  bury(m, p, g);
 }
 
 // With GOFER_DEBUG=zerostacks=1. On g0: nobody is on the stack any more.
@@ -149,13 +151,14 @@ void yield_goroutine(M* m) {
     return;
   }
   if (sched.exiting.load(relaxed)) return;
+  transition::yields(m, m->curg);
   switch_away(m, on_yield.load(relaxed));
 }
 
-void park(M* m, WaitReason reason, bool (*unlock)(G* g, void* arg), void* arg) {
-  m->curg->head->wait_reason = reason;
-  m->unlock = unlock;
-  m->unlock_arg = arg;
+void park_goroutine(M* m, WaitReason reason, QueueLock lock, Contest* early) {
+  transition::parks(m, m->curg, reason);
+  m->queue_lock = lock;
+  m->early = early;
   switch_away(m, on_park.load(relaxed));
 }
 
@@ -165,6 +168,7 @@ namespace {
   G* g = m->curg;
   P* p = m->p;
   bump(p->live, int64_t{-1});
+  transition::ends(m, g);
   StackHead* head = g->head;
   if (head->own_m != nullptr) {
     // As in Go: who locks a thread and does not unlock it has changed the thread for himself.
@@ -185,7 +189,7 @@ namespace {
         m->commit = nullptr;
         next->head = ::new (head) StackHead;
         g->head = nullptr;
-        bury(p, g);
+        bury(m, p, g);
         begin_running(m, p, next, inherits);
         arch::gofer_restart(head, m);
       }
@@ -207,7 +211,7 @@ namespace {
 
 void finish_goroutine() {
   if (sched.forked.load(relaxed)) [[unlikely]]
-    _exit(0);
+    os::end_process(0);
   G* g = current_m()->curg;
   if (g->head->locals != nullptr) {
     destroy_locals(g->head->locals);  // may block, and move the goroutine

@@ -6,7 +6,7 @@
 // the primitive it waits for is still held. So no other M can run it too early.
 #pragma once
 
-#include "arch/context.h"
+#include "arch/arch.h"
 #include "runtime/sched/queues.h"
 
 namespace gofer::internal {
@@ -21,21 +21,17 @@ inline void run_commit(M* m) {
   commit(m, m->left);
 }
 
-/// The goroutine is what m executes from now on. Inside, with the P.
-inline void set_running(M* m, G* g) {
-  set_status(g, GStatus::runnable, GStatus::running);
-  compiler_barrier();  // the processor's part of this fence is the scavenger's membarrier
-  if (g->trimming.load(relaxed)) [[unlikely]]
-    wait_until_trimmed(g);
-  g->head->m.store(m, relaxed);
-  m->curg = g;
-}
-
-inline void begin_running(M* m, P* p, G* g, bool inherits) {
-  set_running(m, g);
+/// A goroutine begins or goes on to run on p. inherits: in the time slice of the one before it.
+inline void count_switch(P* p, bool inherits) {
   --p->budget;
   bump(p->switches);
   if (!inherits) bump(p->schedtick);
+}
+
+/// g is what m, which has p, executes from now on.
+inline void begin_running(M* m, P* p, G* g, bool inherits) {
+  transition::begins(m, g);
+  count_switch(p, inherits);
 }
 
 /// In a call that may switch but does not have to: a goroutine that sysmon wants to stop does so

@@ -1,7 +1,7 @@
 // verify_scheduler: walks everything while the world stands still. Called by tests.
 //
-// What must hold then: every P is stopped, and is in no list; each G in a queue is runnable and in
-// one queue only; counts agree with lists; no more Ms spin than exist.
+// What must hold then: every P is stopped, and is in no list; each G in a queue is runnable, or
+// paused and tied, and is in one queue only; counts agree with lists; no more Ms spin than exist.
 #include "runtime/report/panic.h"
 #include "runtime/sched/sched.h"
 
@@ -12,30 +12,13 @@ void require(bool condition, const char* what) {
   if (!condition) fatal_error("verify_scheduler: %s", what);
 }
 
-struct Totals {
-  size_t runnable = 0;
-  int64_t live = 0;
-};
-
-void count_g(G* g, void* totals) {
-  auto* t = static_cast<Totals*>(totals);
-  switch (g->status.load(acquire)) {
-    case GStatus::runnable:
-      ++t->runnable;
-      require(g->head == nullptr || g->head->m.load(relaxed) == nullptr,
-              "a runnable goroutine has an M");
-      [[fallthrough]];
-    case GStatus::running:
-    case GStatus::waiting:
-    case GStatus::syscall:
-    case GStatus::copystack:
-    case GStatus::preempted:
-      ++t->live;
-      break;
-    case GStatus::dead:
-    case GStatus::idle:
-      break;
-  }
+void count_runnable(G* g, void* total) {
+  const GStatus status = g->status.load(acquire);
+  require(status != GStatus::syscall, "the status syscall is stored");
+  if (status != GStatus::runnable && status != GStatus::preempted) return;
+  ++*static_cast<size_t*>(total);
+  require(g->head == nullptr || g->head->m.load(relaxed) == nullptr,
+          "a goroutine that waits for a P has an M");
 }
 
 size_t verify_p(P* p, bool own) {
@@ -70,7 +53,9 @@ size_t verify_lists() GOFER_REQUIRES(sched.lock) {
     for (G* g = queue->front(); g != nullptr; g = g->link) {
       ++in_this;
       require(in_this <= queue->count(), "a global queue has a loop");
-      require(g->status.load(relaxed) == GStatus::runnable, "a queued goroutine is not runnable");
+      const GStatus status = g->status.load(relaxed);
+      const bool paused = status == GStatus::preempted && queue == &sched.tied_queue;
+      require(status == GStatus::runnable || paused, "a queued goroutine is not runnable");
     }
     require(in_this == queue->count(), "a global queue's count is wrong");
     queued += in_this;
@@ -94,11 +79,11 @@ void verify_scheduler() {
     live += p->live.load(relaxed);
     if (i < sched.procs.load(relaxed)) queued += verify_p(p, m != nullptr && m->p == p);
   }
-  Totals totals;
-  for_each_g(count_g, &totals);
+  size_t runnable = 0;
+  for_each_g(count_runnable, &runnable);
   sched.lock.unlock();
   // A foreign thread between two lines of `go` may have a record in neither: it only adds.
-  require(queued <= totals.runnable, "a queue holds a goroutine that is not runnable");
+  require(queued <= runnable, "a queue holds a goroutine that is not runnable");
   require(live >= 0, "more goroutines ended than began");
   start_the_world(m);
 }

@@ -6,14 +6,14 @@
 #include "runtime/stacks/overflow.h"
 
 #include <signal.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
 
-#include "arch/context.h"
+#include "arch/arch.h"
 #include "debug/fd_writer.h"
-#include "os/raw_syscall.h"
+#include "os/process.h"
+#include "os/signal.h"
 #include "os/thread.h"
 #include "runtime/report/panic.h"
 #include "runtime/sched/sched.h"
@@ -40,8 +40,8 @@ void pass_on(int signal_number, siginfo_t* info, void* context) {
   }
   const bool sent = info->si_code <= 0;  // by kill or raise: it does not come again by itself
   if (sent && next_segv.sa_handler == SIG_IGN) return;
-  sigaction(signal_number, &next_segv, nullptr);
-  if (sent) os::raw_syscall(SYS_tgkill, getpid(), os::thread_id(), signal_number);
+  os::set_signal_action(signal_number, &next_segv, nullptr);
+  if (sent) os::send_signal(os::process_id(), os::thread_id(), signal_number);
 }
 
 // A deep recursion: its innermost and its outermost frames tell all.
@@ -66,7 +66,7 @@ void print_overflow(size_t n) {
     out.print("fatal error: stack overflow\n\n");
   }
   print_overflow(frames);
-  signal(SIGABRT, SIG_DFL);
+  os::reset_signal(SIGABRT);
   std::abort();
 }
 
@@ -95,8 +95,9 @@ G* whose_overflow(M* m, uintptr_t address, uintptr_t sp) {
 
 void on_segv(int signal_number, siginfo_t* info, void* context) {
   M* m = current_m();
-  G* g =
-      whose_overflow(m, reinterpret_cast<uintptr_t>(info->si_addr), arch::interrupted_sp(context));
+  arch::Registers registers = arch::interrupted_registers(context);
+  const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
+  G* g = whose_overflow(m, address, arch::sp_of(registers));
   if (g == nullptr || info->si_code <= 0) {
     pass_on(signal_number, info, context);
     return;
@@ -130,7 +131,7 @@ void check_stack(M* m, G* g) {
   // An overflow from above may have overwritten what g saved: then there is nothing to unwind.
   constexpr uintptr_t farthest = 16 * 1024 * 1024;
   const bool plausible = sp + farthest >= low && sp < reinterpret_cast<uintptr_t>(g->head);
-  report_overflow(m, g, plausible ? unwind(arch::saved_context(g->head->sp), pcs) : 0);
+  report_overflow(m, g, plausible ? unwind(arch::saved_registers(g->head->sp), pcs) : 0);
 }
 
 void install_overflow_report() {
@@ -138,7 +139,7 @@ void install_overflow_report() {
   action.sa_sigaction = on_segv;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   sigemptyset(&action.sa_mask);
-  sigaction(SIGSEGV, &action, &next_segv);
+  os::set_signal_action(SIGSEGV, &action, &next_segv);
 }
 
 }  // namespace gofer::internal

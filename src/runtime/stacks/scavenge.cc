@@ -17,8 +17,11 @@
 // A goroutine that is paused by a signal is not `waiting`: its stack is never touched. Without
 // membarrier, parked goroutines are not trimmed.
 #include "runtime/stacks/scavenge.h"
+
+#include "arch/arch.h"
 #include "os/memory.h"
 #include "os/thread.h"
+#include "runtime/goroutines/transitions.h"
 #include "runtime/sched/sched.h"
 
 namespace gofer::internal {
@@ -26,7 +29,6 @@ namespace {
 
 constexpr int batch = 64;
 constexpr int64_t pass_slice_ns = 2'000'000;  // at a time: sysmon has more to do
-constexpr size_t red_zone = 128;
 constexpr int spins = 100;
 
 GCursor cursor;
@@ -49,12 +51,12 @@ uint64_t count_switches() {
 }
 
 void trim(G* g) {
-  if (!try_status(g, GStatus::waiting, GStatus::copystack)) return;
+  if (!transition::trim_begins(g)) return;
   const auto sp = reinterpret_cast<uintptr_t>(g->head->sp);
-  const uintptr_t high = (sp - red_zone) & ~(os::page_size - 1);
+  const uintptr_t high = (sp - arch::red_zone) & ~(os::page_size - 1);
   const uintptr_t low = reinterpret_cast<uintptr_t>(g->stack()) + stack_guard_size;
   if (high > low) os::discard(reinterpret_cast<void*>(low), high - low);
-  try_status(g, GStatus::copystack, GStatus::waiting);  // unless somebody has readied it meanwhile
+  transition::trim_ends(g);
 }
 
 // False: that was the last.

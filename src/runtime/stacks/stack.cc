@@ -1,6 +1,6 @@
 #include "runtime/stacks/stack.h"
 
-#include "arch/context.h"
+#include "debug/valgrind.h"
 #include "os/memory.h"
 #include "runtime/base/lock.h"
 #include "runtime/base/sanitizer.h"
@@ -125,7 +125,7 @@ char* prepare(Pool& pool, StackClass c, Entry e) {
   const size_t size = stack_size(c);
   const size_t root = size - stack_guard_size < leak_root ? size - stack_guard_size : leak_root;
   sanitizer_add_root(stack + size - root, root);
-  arch::register_stack(stack + stack_guard_size, stack + size);
+  tell_valgrind_of_stack(stack + stack_guard_size, stack + size);
   return stack;
 }
 

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <new>
 
-#include "arch/context.h"
+#include "debug/valgrind.h"
 #include "os/memory.h"
 #include "runtime/stacks/overflow.h"
 
@@ -53,7 +53,7 @@ bool make_group_usable(StackRange& range, size_t size) {
       (!markers && os::make_usable(range.usable + stack_guard_size, bytes - stack_guard_size)) ||
       os::make_usable(range.usable, bytes);
   if (!good) return false;
-  arch::hide_unused_stacks(range.usable, bytes);
+  hide_from_valgrind(range.usable, bytes);
   range.usable += bytes;
   return true;
 }

@@ -18,6 +18,7 @@
 
 #include "os/thread.h"
 #include "os/thread_state.h"
+#include "runtime/goroutines/transitions.h"
 #include "runtime/procs/procs.h"
 #include "runtime/procs/thread_gate.h"
 #include "runtime/sched/switch.h"
@@ -31,7 +32,7 @@ blocking_call::blocking_call(bool at_once) noexcept {
   if (m == nullptr) return;
   before_ = m->blocking_at.load(relaxed);
   if (m->lost_in.load(relaxed) != no_crowd) {  // nothing to announce; what it computes is its own
-    m->blocking_at.store(m->p->switches.load(relaxed) + 1, relaxed);
+    transition::calls(m, m->p);
     const int64_t since = m->lost_cpu_ns.load(relaxed);
     m->used_without_p_ns = since < 0 ? 0 : os::own_cpu_ns() - since;
     forget_lost(m);
@@ -39,7 +40,7 @@ blocking_call::blocking_call(bool at_once) noexcept {
   }
   if (at_once) enter();
   P* p = m->p;
-  m->blocking_at.store(p->switches.load(relaxed) + 1, relaxed);
+  transition::calls(m, p);
   // Nobody but sysmon reads it, to tell one call from the next: a count that is lost together with
   // the P does no harm.
   p->syscalltick.store(p->syscalltick.load(relaxed) + 1, relaxed);
@@ -51,7 +52,7 @@ blocking_call::blocking_call(bool at_once) noexcept {
 blocking_call::~blocking_call() {
   M* m = current_m();
   if (m == nullptr) return;
-  m->blocking_at.store(before_, relaxed);
+  transition::call_ended(m, before_);
   P* p = m->p;
   const bool has_p = seems_to_hold_p(m);
   if (has_p && !p->preempt.load(relaxed)) [[likely]]
@@ -61,6 +62,7 @@ blocking_call::~blocking_call() {
   const StackHead* head = m->curg->head;
   if (!has_p && sched.idle_p_count.load(relaxed) == 0 && sched.has_signal.load(relaxed) &&
       head->own_m == nullptr && head->no_preempt == 0 && !sched.exiting.load(relaxed)) {
+    transition::goes_on_without_p(m);
     note_lost(m, os::own_cpu_ns() - std::exchange(m->used_without_p_ns, 0), call_crowd);
     return;
   }

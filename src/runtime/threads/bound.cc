@@ -4,6 +4,7 @@
 #include "runtime/procs/procs.h"
 #include "runtime/procs/spinning.h"
 #include "runtime/report/panic.h"
+#include "runtime/threads/transitions.h"
 
 namespace gofer::internal {
 
@@ -17,11 +18,11 @@ bool wait_for_p(M* m) {
     run_waits = sched.runs.load(relaxed) != 0;
     look_ns = should_watch_locked() ? first_deadlock_look_ns : last_deadlock_look_ns / 8;
   }
-  m->waits_for_p.store(true, seq_cst);
+  transition::waits_for_p(m);
   while (m->next_p.load(acquire) == nullptr) {
     if (m->let_go.load(seq_cst)) return false;
     if (m->released.load(seq_cst)) {
-      m->waits_for_p.store(false, relaxed);
+      transition::stopped_waiting(m);
       return false;
     }
     const bool no_thread = sched.no_thread_until_ns.load(seq_cst) != 0;
@@ -35,7 +36,7 @@ bool wait_for_p(M* m) {
       look_ns = next_deadlock_look(look_ns);
     }
   }
-  m->waits_for_p.store(false, relaxed);
+  transition::stopped_waiting(m);
   take_given_p(m);
   return true;
 }

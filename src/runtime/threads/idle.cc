@@ -15,6 +15,7 @@
 #include "runtime/procs/procs.h"
 #include "runtime/report/panic.h"
 #include "runtime/sched/queues.h"
+#include "runtime/threads/transitions.h"
 
 namespace gofer::internal {
 namespace {
@@ -125,7 +126,7 @@ bool take_p_for(M* m, GQueue& ready) {
       p = take_idle_p();
       all_busy = p == nullptr;
       if (all_busy) {
-        put_global_locked(ready, true);
+        put_global_locked(m, ready, true);
       } else {
         remove_idle_m_locked(m);
       }
@@ -141,7 +142,7 @@ bool take_p_for(M* m, GQueue& ready) {
     while (m->next_p.load(acquire) == nullptr) m->note.wait(-1);  // somebody is giving it one
     take_given_p(m);
   }
-  put_local(m->p, ready);
+  put_local(m, ready);
   return true;
 }
 
@@ -177,7 +178,7 @@ M* take_idle_m_locked() {
 }
 
 void put_idle_m_locked(M* m) {
-  m->on_idle_list = true;
+  transition::went_idle(m);
   m->last_cpu = os::current_cpu();
   m->back_link = nullptr;
   m->link = sched.idle_ms;
@@ -187,7 +188,7 @@ void put_idle_m_locked(M* m) {
 }
 
 void remove_idle_m_locked(M* m) {
-  m->on_idle_list = false;
+  transition::left_idle(m);
   if (sched.sleeper == m) {
     sched.sleeper = nullptr;
     sched.sleep_until_ns.store(no_timer, seq_cst);

@@ -14,9 +14,17 @@
 
 namespace gofer::internal {
 
+struct Contest;  // runtime/wait/waiter.h
+
 /// What is to be done with the stack that was just left, once its registers are saved. It runs
 /// first thing on the next stack.
 using CommitFn = void (*)(M* m, G* left);
+
+/// The lock of a queue in which a waiter's record lies, and how to release it.
+struct QueueLock {
+  void (*unlock)(void* arg) = nullptr;
+  void* arg = nullptr;
+};
 
 /// A place to sleep until somebody says so, once. The word is 0, 1 (said) or 2 (asleep); only a
 /// sleeper costs the other side a system call.
@@ -82,8 +90,8 @@ struct alignas(128) M {
   G* left = nullptr;               // argument of commit
   StackHead* came_from = nullptr;  // the last stack left; for sanitizers only
   CommitFn commit = nullptr;
-  bool (*unlock)(G* g, void* arg) = nullptr;  // argument of the parking commit
-  void* unlock_arg = nullptr;
+  QueueLock queue_lock;  // arguments of the parking commit
+  Contest* early = nullptr;
   ExceptionState* exceptions = nullptr;  // of this thread
   G* handed = nullptr;                   // the next goroutine, if a direct switch could not do it
   bool spinning = false;                 // looks for work without having any
@@ -150,5 +158,10 @@ struct alignas(128) M {
     ::new (&g0) StackHead;
   }
 };
+
+/// m, which holds p, is in a call that it has announced: since then no goroutine has run on p.
+inline bool in_announced_call(const M* m, const P* p) {
+  return m->blocking_at.load(relaxed) == p->switches.load(relaxed) + 1;
+}
 
 }  // namespace gofer::internal

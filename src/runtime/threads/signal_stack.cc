@@ -3,6 +3,7 @@
 #include <sys/auxv.h>
 
 #include "os/memory.h"
+#include "os/signal.h"
 #include "os/thread.h"
 #include "runtime/procs/current.h"
 #include "runtime/report/panic.h"
@@ -28,7 +29,7 @@ SignalStack::SignalStack() {
   stack_t mine{};
   mine.ss_sp = memory_;
   mine.ss_size = size_;
-  sigaltstack(&mine, &before_);
+  os::set_signal_stack(&mine, &before_);
 }
 
 SignalStack::~SignalStack() {
@@ -37,7 +38,7 @@ SignalStack::~SignalStack() {
   sigset_t was;
   sigfillset(&all);
   os::set_signal_mask(SIG_SETMASK, &all, &was);
-  sigaltstack(&before_, nullptr);
+  os::set_signal_stack(&before_, nullptr);
   os::set_signal_mask(SIG_SETMASK, &was, nullptr);
   os::release(memory_, size_);
 }

@@ -24,7 +24,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "os/raw_syscall.h"
+#include "os/signal.h"
 #include "os/thread.h"
 #include "runtime/sched/sched.h"
 #include "runtime/threads/signal_stack.h"
@@ -81,8 +81,7 @@ int change_signal_stack(const stack_t* stack, stack_t* old) {
   if (keep) {
     if (const int error = check_signal_stack(*stack); error != 0) return error;
   }
-  return static_cast<int>(-os::raw_syscall(
-      SYS_sigaltstack, keep ? 0 : reinterpret_cast<long>(stack), reinterpret_cast<long>(old)));
+  return -os::set_kernel_signal_stack(keep ? nullptr : stack, old);
 }
 
 int as_errno(int error) {

@@ -11,9 +11,11 @@
 #include "os/thread.h"
 #include "runtime/procs/procs.h"
 #include "runtime/procs/spinning.h"
+#include "runtime/procs/transitions.h"
 #include "runtime/report/panic.h"
 #include "runtime/threads/signal_stack.h"
 #include "runtime/threads/template_thread.h"
+#include "runtime/threads/transitions.h"
 #include "runtime/watch/prologue.h"
 
 #ifdef _LIBCPP_VERSION
@@ -124,7 +126,7 @@ void* m_main(void* arg) {
   // Threads and processes that a goroutine starts inherit this name: it is not the runtime's.
   os::name_thread(program_invocation_short_name);
   watch_for_exit();
-  m->tid = os::thread_id();
+  transition::started(m, os::thread_id());
   set_signal_mask();
   m->base = __builtin_frame_address(0);
   m->exceptions = reinterpret_cast<ExceptionState*>(abi::__cxa_get_globals());
@@ -155,7 +157,7 @@ void* m_main(void* arg) {
   os::set_signal_mask(SIG_SETMASK, &all, nullptr);
   gofer_current_m = nullptr;
   LockGuard guard(sched.lock);
-  m->guard = nullptr;
+  transition::ended(m);
   free_m_locked(m);
   return nullptr;
 }
@@ -170,7 +172,7 @@ bool take_coming_m_locked(P* p, bool spinning) GOFER_REQUIRES(sched.lock) {
     m->birth = Birth::with_p;
     --sched.reserve_coming;
     ++sched.unborn_ps;
-    give_p(m, p, spinning);
+    transition::sent(m, p, spinning);
     return true;
   }
   return false;
@@ -201,7 +203,7 @@ Wakeup start_m_locked(P* p, bool spinning) {
     m = take_idle_m_locked();
   }
   if (m != nullptr) {
-    give_p(m, p, spinning);
+    transition::sent(m, p, spinning);
     return {m};
   }
   if (take_coming_m_locked(p, spinning)) return {};
@@ -212,7 +214,7 @@ Wakeup start_m_locked(P* p, bool spinning) {
     put_unused_p(p);
     return {};
   }
-  give_p(m, p, spinning);
+  transition::sent(m, p, spinning);
   ++sched.unborn_ps;
   want_thread_locked(m);
   return {.thread = true};

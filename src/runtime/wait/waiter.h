@@ -20,6 +20,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <new>
 
 #include "runtime/base/lock.h"
 #include "runtime/threads/m.h"
@@ -34,7 +35,7 @@ struct Parker {
 };
 
 Parker* this_threads_parker();
-/// The calling thread, in park_waiter, does not wait there any more and will never return from it.
+/// The calling thread, in park(), does not wait there any more and will never return from it.
 /// It may still be woken there: for its next wait it takes another Parker.
 void leave_wait_behind();
 
@@ -58,16 +59,25 @@ struct Waiter {
   bool ok = false;       // what the waker says
   bool counted = false;  // in sched.parked_threads
   int64_t amount = 0;    // for primitives that count
+  union {
+    Contest own_contest;  // unused unless begin_contest was called
+  };
 
   /// Stands for the caller: its goroutine (inside), or its thread (m == nullptr).
-  explicit Waiter(M* m) {
+  explicit Waiter(M* m) : Waiter() {
     if (m != nullptr) {
       g = m->curg;
     } else {
       thread = this_threads_parker();
     }
   }
-  Waiter() = default;
+  Waiter() {}
+
+  /// More than the queue can end this wait. early: before the waiter has parked, too.
+  void begin_contest(bool early) {
+    contest = ::new (&own_contest) Contest;
+    contest->early = early;
+  }
 };
 
 /// With the lock of w's queue: is it the caller who ends this wait?
@@ -126,19 +136,7 @@ inline Waiter* WaitQueue::pop_claimed() {
   return nullptr;
 }
 
-using UnlockFn = bool (*)(G* g, void* arg);
-
 inline constexpr int64_t no_deadline = std::numeric_limits<int64_t>::max();
-
-/// Waits until somebody wakes w, which stands for the caller and lies where its waker will find it,
-/// under a lock. `unlock(g, arg)` releases that lock once w can be woken; g is nullptr in a thread.
-/// Returns perhaps on another M. Inside, or with m == nullptr in a foreign thread.
-void park_waiter(M* m, Waiter& w, WaitReason reason, UnlockFn unlock, void* arg);
-
-/// The same for a wait with a contest, until a time (of os::now_ns) at most. False: the time was
-/// over first, and w may still be queued.
-bool park_until(M* m, Waiter& w, WaitReason reason, UnlockFn unlock, void* arg,
-                int64_t deadline_ns);
 
 /// Wakes a waiter that was taken out of its queue and claimed. Inside, or with m == nullptr as
 /// above. Locks may be held. next: a goroutine runs next on this P.
@@ -147,9 +145,6 @@ void wake(M* m, Waiter* w, bool next = true);
 /// The same, but a goroutine is left to the caller, who has to ready it: nullptr if there is none,
 /// or it has not parked yet and will not.
 G* wake_thread_or_get(Waiter* w);
-
-/// For a waiter that is in no queue, or in one whose lock is not held: nothing to release.
-inline bool stay_parked(G*, void*) { return true; }
 
 /// The same list, linked by `next`, the other way round.
 inline Waiter* reversed(Waiter* list) {

@@ -1,6 +1,6 @@
 // Waiters in a queue of the test's own: goroutines and foreign threads side by side, in order,
 // each woken once.
-#include "runtime/wait/waiter.h"
+#include "runtime/wait/park.h"
 
 #include <gofer/go.h>
 #include <gofer/wait_group.h>
@@ -33,7 +33,7 @@ class Gate {
     (tail_ != nullptr ? tail_->next : head_) = &w;
     tail_ = &w;
     ++count_;
-    park_waiter(inside.m(), w, WaitReason::wait_group_wait, unlock, this);
+    park(inside.m(), w, WaitReason::wait_group_wait, {unlock, this});
   }
 
   /// Wakes everybody who waits, oldest first; how many.
@@ -68,10 +68,7 @@ class Gate {
   }
 
  private:
-  static bool unlock(G*, void* self) {
-    static_cast<Gate*>(self)->lock_.unlock();
-    return true;
-  }
+  static void unlock(void* self) { static_cast<Gate*>(self)->lock_.unlock(); }
 
   Lock lock_{LockRank::primitive};
   Waiter* head_ = nullptr;

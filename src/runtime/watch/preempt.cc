@@ -24,15 +24,16 @@
 
 #include <gofer/no_preempt.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <cerrno>
 
-#include "arch/context.h"
-#include "os/raw_syscall.h"
+#include "arch/arch.h"
+#include "os/process.h"
+#include "os/signal.h"
 #include "os/thread.h"
 #include "runtime/procs/procs.h"
 #include "runtime/procs/thread_gate.h"
+#include "runtime/procs/transitions.h"
 #include "runtime/report/panic.h"
 #include "runtime/sched/queues.h"
 #include "runtime/watch/prologue.h"
@@ -115,7 +116,7 @@ void pause(M* m, Preempt kind) {
     }
     sched.paused.fetch_add(1, relaxed);
     tie_locked(m, to == Pass::to_urgent || is_short);
-    disown_p(p);
+    transition::given_up(m, p);
     wakeup = pass_on_locked(p, to);
   }
   wakeup.now();
@@ -141,12 +142,12 @@ void on_urg(int signal_number, siginfo_t* info, void* context) {
 }  // namespace
 
 bool install_preemption() {
-  own_pid = getpid();
+  own_pid = os::process_id();
   struct sigaction action {};
   action.sa_sigaction = on_urg;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
   sigemptyset(&action.sa_mask);
-  return sigaction(SIGURG, &action, &next_urg) == 0;
+  return os::set_signal_action(SIGURG, &action, &next_urg) == 0;
 }
 
 void preempt_here(M* m, bool spins) {
@@ -198,15 +199,15 @@ void signal_m(M* m) {
   info.si_code = SI_QUEUE;
   info.si_pid = own_pid;
   info.si_ptr = &mark;
-  long result =
-      os::raw_syscall(SYS_rt_tgsigqueueinfo, own_pid, tid, SIGURG, reinterpret_cast<long>(&info));
+  int result = os::queue_signal(own_pid, tid, SIGURG, info);
   if (result == 0 || result == -ESRCH) return;
   uses_tgkill.store(true, relaxed);
-  result = os::raw_syscall(SYS_tgkill, own_pid, tid, SIGURG);
+  result = os::send_signal(own_pid, tid, SIGURG);
   if (result != -EPERM && result != -ENOSYS && result != -EACCES) return;
-  if (!sched.has_signal.exchange(false, relaxed)) return;
-  warn("tgkill fails with errno %d: a goroutine that computes is not preempted any more",
-       static_cast<int>(-result));
+  static constinit atomic<bool> said{false};
+  if (said.exchange(true, relaxed)) return;
+  warn("tgkill fails with errno %d: a goroutine that computes is not preempted any more", -result);
+  sched.has_signal.store(false, release);  // last: a program that sees it may end at once
 }
 
 void let_paused_go() {

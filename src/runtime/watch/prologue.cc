@@ -2,21 +2,14 @@
 
 #include <cerrno>
 
+#include "arch/arch.h"
 #include "runtime/procs/current.h"
 #include "runtime/watch/preempt.h"
 
 namespace gofer::internal {
 
 // Not inline: who asks for it links what the hook calls.
-uintptr_t* prologue_guard() {
-#if defined(__x86_64__)
-  uintptr_t block;
-  asm("movq %%fs:0, %0" : "=r"(block));
-  return reinterpret_cast<uintptr_t*>(block + 0x70);  // NOLINT(performance-no-int-to-ptr)
-#else
-#error "prologue_guard: unknown architecture"
-#endif
-}
+uintptr_t* prologue_guard() { return arch::prologue_guard(); }
 
 #if defined(GOFER_CHECKS)
 constinit atomic<void (*)()> prologue_probe{nullptr};

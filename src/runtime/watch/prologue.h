@@ -1,5 +1,5 @@
-// Pauses at function prologues: the runtime's end of arch/x86_64/morestack.S, which says what is
-// done to a prologue and why.
+// Pauses at function prologues: the runtime's end of an architecture's morestack.S, which says what
+// is done to a prologue and why.
 //
 // A thread is asked for a pause by a store of ~0 to its guard, from any thread; the next prologue
 // of code built for it (gofer_preemptible in cmake/GoferPreemptible.cmake) calls
@@ -18,8 +18,7 @@ extern "C" GOFER_API void gofer_prologue_pause();
 
 namespace gofer::internal {
 
-/// The calling thread's guard: the word of its control block that GCC and glibc set aside for split
-/// stacks. Lives as long as the thread.
+/// The calling thread's guard, which lives as long as the thread; nullptr where there is no hook.
 uintptr_t* prologue_guard();
 
 /// Orders nothing: the thread comes by when it comes by.

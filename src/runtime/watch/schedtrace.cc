@@ -2,8 +2,6 @@
 // read these. What is printed is read while everybody works: each figure was true at some moment.
 #include "runtime/watch/schedtrace.h"
 
-#include <unistd.h>
-
 #include "debug/fd_writer.h"
 #include "os/thread.h"
 #include "runtime/sched/sched.h"
@@ -60,9 +58,7 @@ void print_p(FdWriter& out, int i, const P* p) {
   const PWord word(p->word.load(relaxed));
   const bool held = word.state() == PWordState::running || word.state() == PWordState::retaking;
   PStatus status = p->status.load(relaxed);
-  if (held && owner_of(word)->blocking_at.load(relaxed) == p->switches.load(relaxed) + 1) {
-    status = PStatus::syscall;
-  }
+  if (held && in_announced_call(owner_of(word), p)) status = PStatus::syscall;
   out.print("  P%d: status=%u schedtick=%u syscalltick=%u", i, static_cast<unsigned>(status),
             p->schedtick.load(relaxed), p->syscalltick.load(relaxed));
   print_id(out, "m", held, word.owner());
@@ -86,7 +82,7 @@ __attribute__((no_sanitize("thread"))) void print_m(FdWriter& out, const M* m) {
 
 __attribute__((no_sanitize("thread"))) void print_g(G* g, void* writer) {
   auto& out = *static_cast<FdWriter*>(writer);
-  const GStatus status = g->status.load(relaxed);
+  const GStatus status = true_status(g);
   if (status == GStatus::dead || status == GStatus::idle) return;
   const StackHead* head = g->head;
   const M* m = head != nullptr ? head->m.load(relaxed) : nullptr;

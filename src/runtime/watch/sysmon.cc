@@ -229,7 +229,7 @@ class Round {
     if (ready.front() == nullptr) return;
     {
       LockGuard guard(sched.lock);
-      put_global_locked(ready, is_hogged || tied() != 0 || waiting_ > long_queue);
+      put_global_locked(nullptr, ready, is_hogged || tied() != 0 || waiting_ > long_queue);
     }
     wake_p();
     waiting_ = count_waiting();
@@ -269,7 +269,7 @@ class Round {
     const bool same_call = !fresh && calls == w.calls;
     w.calls = calls;
     if (!(waits || slice_over)) return;
-    const bool announced = m->blocking_at.load(relaxed) == p->switches.load(relaxed) + 1;
+    const bool announced = in_announced_call(m, p);
     os::ThreadState state;
     const int64_t cpu_before = w.cpu_at_ns != 0 ? w.cpu_ns : -1;
     if (announced && same_call) {
@@ -501,7 +501,7 @@ void mend_netpoller(int64_t now) {
   if (ready.front() == nullptr) return;
   {
     LockGuard guard(sched.lock);
-    put_global_locked(ready, true);
+    put_global_locked(nullptr, ready, true);
   }
   wake_p();
 }

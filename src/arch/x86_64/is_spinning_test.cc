@@ -1,7 +1,5 @@
 // gofer-test: once
 // What a signal's handler can tell of the code that it interrupts.
-#include "arch/context.h"
-
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -13,6 +11,7 @@
 #include <cstring>
 #include <vector>
 
+#include "arch/arch.h"
 #include "runtime/base/sanitizer.h"
 
 namespace gofer::internal {

@@ -1,0 +1,106 @@
+// The transitions of a P: who holds it, and whether it is idle or stopped. See
+// goroutines/transitions.h, which also tells what a tracer does here.
+//
+// A P is held by an M, taken from one that has not noticed (lost), on its way to an M, idle,
+// stopped, or put aside by a smaller GOMAXPROCS. p_word.h has the protocol by which a P is taken.
+#pragma once
+
+#include "runtime/base/atomic.h"
+#include "runtime/threads/m.h"
+
+namespace gofer::internal::transition {
+
+/// Nobody holds p any more. A new generation: whoever judged the old one is late.
+inline void unhold(P* p) {
+  const PWord old(p->word.load(relaxed));
+  p->word.store(PWord::make(0, old.generation() + 1, PWordState::none).bits(), release);
+}
+
+// --- Held.
+
+/// m holds p from now on; nobody else does.
+inline void acquired(M* m, P* p) {
+  const PWord old(p->word.load(relaxed));
+  const PWord word = PWord::make(m->id, old.generation() + 1, PWordState::running);
+  m->p = p;
+  m->p_word = word.bits();
+  p->status.store(PStatus::running, relaxed);
+  p->word.store(word.bits(), release);
+}
+
+/// m gives up p, which it holds.
+inline void given_up(M* /*m*/, P* p) { unhold(p); }
+
+// --- Taken from an M.
+
+/// A taker asks for p, which the owner holds by the word `judged`. False: the owner does not hold
+/// it so any more.
+inline bool take_begins(P* p, PWord judged) {
+  uint64_t word = judged.bits();
+  return p->word.compare_exchange_strong(word, judged.with(PWordState::retaking).bits(), acq_rel);
+}
+
+/// p is the taker's; the owner has yet to notice. False: the owner has kept it.
+inline bool retaken(P* p, const M* /*owner*/, PWord judged) {
+  uint64_t word = judged.with(PWordState::retaking).bits();
+  return p->word.compare_exchange_strong(word, judged.with(PWordState::lost).bits(), acq_rel);
+}
+
+/// The taker leaves p to the owner.
+inline void take_fails(P* p, PWord judged) {
+  uint64_t word = judged.with(PWordState::retaking).bits();
+  p->word.compare_exchange_strong(word, judged.bits(), acq_rel);
+}
+
+/// Nobody holds p, which was taken or given up. If it was taken, the M that held it cannot have it
+/// back by given_back().
+inline void freed(P* p) { unhold(p); }
+
+/// p was taken while the world stood still, and m has not noticed: m has it again. False: it has
+/// noticed.
+inline bool given_back(M* m, P* p) {
+  uint64_t lost = PWord(m->p_word).with(PWordState::lost).bits();
+  if (!p->word.compare_exchange_strong(lost, m->p_word, acq_rel)) return false;
+  p->status.store(PStatus::running, relaxed);
+  return true;
+}
+
+// --- On its way.
+
+/// m, which is about to be woken or started, shall run p, or look for work with it. The note says
+/// nothing about that: it may also be signalled for other reasons, and a signal may be left over
+/// from the time before.
+inline void sent(M* m, P* p, bool spinning) {
+  m->spinning = spinning;
+  m->next_p.store(p, release);
+}
+
+/// The thread of m does not run yet: p goes elsewhere.
+inline void fetched_back(M* m, P* /*p*/) { m->next_p.store(nullptr, relaxed); }
+
+/// m has p, which was sent to it.
+inline void arrived(M* m, P* /*p*/) { m->next_p.store(nullptr, relaxed); }
+
+// --- Held by nobody. Under the scheduler's lock.
+
+inline void went_idle(P* p) { p->status.store(PStatus::idle, relaxed); }
+
+/// p leaves the idle list, for an M or for the M that stops the world.
+inline void left_idle(P* /*p*/) {}
+
+/// p has stopped for the M that stops the world.
+inline void stopped(P* p) { p->status.store(PStatus::gcstop, relaxed); }
+
+/// The world goes on, and p is still held by the M that has stopped it.
+inline void restarted(P* p) { p->status.store(PStatus::running, relaxed); }
+
+/// p is in use, by a larger GOMAXPROCS; still stopped.
+inline void added(P* p) { p->status.store(PStatus::gcstop, relaxed); }
+
+/// p is out of use, by a smaller GOMAXPROCS.
+inline void removed(P* p) {
+  p->status.store(PStatus::dead, relaxed);
+  unhold(p);
+}
+
+}  // namespace gofer::internal::transition
