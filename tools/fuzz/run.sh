@@ -26,5 +26,6 @@ clang++ "${flags[@]}" "$here/reader_fuzz.cc" "$work"/*.o -o "$work/reader_fuzz" 
 
 cp -n "$here"/../../tests/trace/data/*.trace "$corpus"
 cd "$corpus" || exit 1
-"$work/reader_fuzz" -max_total_time="$seconds" -max_len=65536 -timeout=20 -rss_limit_mb=2048 -print_final_stats=1 \
+# With one seed, a run on another machine tries the same inputs, as many of them as it gets to.
+"$work/reader_fuzz" -seed="${FUZZ_SEED:-1}" -max_total_time="$seconds" -max_len=65536 -timeout=20 -rss_limit_mb=2048 -print_final_stats=1 \
   -artifact_prefix="${TMPDIR:-/tmp}/trace_fuzz-" -verbosity=1 "$corpus"

@@ -12,7 +12,8 @@
 
 namespace gofer::tool {
 
-/// The sum of two durations. A damaged trace may have stays of 290 years; their sum stays at the greatest number.
+/// The sum of two durations. A damaged trace may have stays of 290 years; their sum stays at the
+/// greatest number.
 inline int64_t sum_ns(int64_t a, int64_t b) {
   int64_t sum = 0;
   return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
