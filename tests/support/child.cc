@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <ostream>
 #include <system_error>
@@ -54,8 +55,14 @@ std::vector<std::string> merged_environment(const std::vector<std::string>& chan
   }
   // TSan waits for a second at each exit, in case that threads still race.
   if constexpr (internal::sanitizers_enabled) {
-    std::erase_if(result, [](const std::string& s) { return s.starts_with("TSAN_OPTIONS="); });
-    result.push_back(extended("TSAN_OPTIONS", ':', "atexit_sleep_ms=0"));
+    const auto options = std::find_if(result.begin(), result.end(), [](const std::string& s) {
+      return s.starts_with("TSAN_OPTIONS=");
+    });
+    if (options != result.end()) {
+      options->append(":atexit_sleep_ms=0");
+    } else {
+      result.push_back("TSAN_OPTIONS=atexit_sleep_ms=0");
+    }
   }
   return result;
 }
