@@ -13,7 +13,9 @@ if(PROJECT_IS_TOP_LEVEL)
   find_program(GOFER_CCACHE ccache)
   mark_as_advanced(GOFER_CCACHE)
   if(GOFER_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
-    set(CMAKE_CXX_COMPILER_LAUNCHER "${GOFER_CCACHE}")
+    # Without these two, ccache compiles anew whatever uses a precompiled header.
+    set(CMAKE_CXX_COMPILER_LAUNCHER
+      "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros "${GOFER_CCACHE}")
   endif()
 endif()
 
