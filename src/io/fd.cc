@@ -16,8 +16,10 @@
 
 #include "io/fd_state.h"
 #include "io/sigpipe.h"
+#include "os/clock.h"
 #include "os/file.h"
 #include "os/socket.h"
+#include "runtime/sched/sched.h"
 #include "sync/until_done.h"
 
 namespace gofer {

@@ -3,7 +3,6 @@
 #include <gofer/cond.h>
 
 #include "runtime/procs/current.h"
-#include "runtime/sched/sched.h"
 #include "sync/busy_lock.h"
 #include "sync/until_done.h"
 

@@ -29,6 +29,7 @@
 #include <list>
 #include <mutex>
 
+#include "runtime/procs/current.h"
 #include "sync/chan.h"
 #include "sync/until_done.h"
 

@@ -20,6 +20,7 @@
 // mode ends with an owner that is the last waiter or has waited for less than that.
 #include <gofer/mutex.h>
 
+#include "os/clock.h"
 #include "runtime/procs/current.h"
 #include "runtime/report/panic.h"
 #include "runtime/sched/sched.h"

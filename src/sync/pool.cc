@@ -6,7 +6,6 @@
 
 #include "runtime/base/lock.h"
 #include "runtime/procs/current.h"
-#include "runtime/sched/sched.h"
 
 namespace gofer::detail {
 

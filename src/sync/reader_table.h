@@ -14,6 +14,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "runtime/procs/current.h"
+
 namespace gofer::internal {
 
 class ReaderTable {

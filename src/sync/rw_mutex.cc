@@ -24,7 +24,6 @@
 #include "os/thread.h"
 #include "runtime/procs/current.h"
 #include "runtime/report/panic.h"
-#include "runtime/sched/sched.h"
 #include "sync/busy_lock.h"
 #include "sync/reader_table.h"
 #include "sync/until_done.h"

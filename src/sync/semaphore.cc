@@ -12,7 +12,6 @@
 #include <stdexcept>
 
 #include "runtime/procs/current.h"
-#include "runtime/sched/sched.h"
 #include "sync/busy_lock.h"
 #include "sync/until_done.h"
 

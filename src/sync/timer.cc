@@ -30,6 +30,7 @@
 
 #include "os/thread.h"
 #include "runtime/goroutines/spawn.h"
+#include "runtime/process/start.h"
 #include "runtime/procs/current.h"
 #include "runtime/sched/sched.h"
 #include "runtime/wait/timer.h"

@@ -2,16 +2,16 @@
  * Going idle without overlooking work: find_runnable, wake_p, hand_off, and the look-again before an M sleeps.
  *
  * Modelled protocol (after Go's "Worker thread parking/unparking"; names as in src/runtime)
- *   Submitter: puts a G into its P's queue (a plain thread: into the global queue, under sched.lock), then wake_p():
- *     somebody spins: done.  Else need_spinning = 1; no P idle: done.  Else spinning 0 -> 1 by CAS, and under sched.lock
+ *   Submitter: puts a G into its P's queue (a plain thread: into the global queue, under sched_lock), then wake_p():
+ *     somebody spins: done.  Else need_spinning = 1; no P idle: done.  Else spinning 0 -> 1 by CAS, and under sched_lock
  *     an idle P goes to a sleeping M, which starts spinning; no idle P after all: spinning - 1, then need_spinning = 1,
  *     in this order and still under the lock.
  *   M without work: own queue, global queue; spinning, if 2 * spinning < busy Ps: + 1, need_spinning = 0, steal.  Under
- *     sched.lock: global queue again, then the P goes to the idle list; an M that does not spin and reads
+ *     sched_lock: global queue again, then the P goes to the idle list; an M that does not spin and reads
  *     need_spinning != 0 after that takes a P back and spins.  A spinning M then does spinning - 1 and looks at every
  *     queue again; if it finds work it takes an idle P and spins; if there is none, need_spinning = 1 under the lock.
  *     Then it sleeps.  A spinning M that found work: spinning - 1, wake_p().
- *   hand_off of a retaken P, under sched.lock: to an M if there is work in its queue or in the global one; else to the idle
+ *   hand_off of a retaken P, under sched_lock: to an M if there is work in its queue or in the global one; else to the idle
  *     list, and if need_spinning is read as 1 after that, a P is taken back and goes to an M that spins.
  *   The M that lost its P takes an idle P when it comes back, or puts its G into the global queue and sleeps.
  *

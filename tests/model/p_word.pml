@@ -6,12 +6,12 @@
  *   the exact value its P's word has while it owns the P.
  *   Runtime entry of an M: plain store in_runtime = 1, then load in_doubt.  0: inside.  Else in_doubt = 0 by an exchange,
  *   and a look at the word.  Equal to p_word: inside.  `retaking` with p_word's owner and generation: a CAS back to running
- *   keeps the P.  Anything else, or a failed CAS: the slow path, which decides again under sched.lock.
+ *   keeps the P.  Anything else, or a failed CAS: the slow path, which decides again under sched_lock.
  *   Leaving is a plain (release) store in_runtime = 0.
  *   A taker (sysmon for one P, stop-the-world for all): CAS running -> retaking, in_doubt = 1, membarrier, read in_runtime;
  *   0: CAS retaking -> lost, and the P is the taker's; 1: CAS retaking -> running, failure is fine.
  *   A lost P is handed to a waiting M, or goes to the idle list, or (stop-the-world) is given back to the M it was
- *   taken from, by restoring p_word, as long as that M has not noticed: m.p still names the P, under sched.lock.
+ *   taken from, by restoring p_word, as long as that M has not noticed: m.p still names the P, under sched_lock.
  *   The signal handler of an M outside the runtime takes its own P with the same CAS, and then waits for a P.
  *   A paused M may be released without a P, and an idle P may be given silently to an M that computes without one.
  *
@@ -25,10 +25,10 @@
  *
  * Memory model: x86-TSO, as far as the protocol can see it.  in_runtime goes through a FIFO store buffer of BUF entries
  *   per M, drained at any time by the hardware, by every locked instruction of that M, and by membarrier (of each M apart,
- *   not of all at one instant).  All other stores are CASes, or are made under sched.lock, or before a wake-up.
+ *   not of all at one instant).  All other stores are CASes, or are made under sched_lock, or before a wake-up.
  *
  * Abstracted away
- *   - A section under sched.lock is one step when the unlocked parties can see at most one of its stores; the sections
+ *   - A section under sched_lock is one step when the unlocked parties can see at most one of its stores; the sections
  *     that make several (silent give, end of stop-the-world) hold the lock over several steps.
  *   - The first load of the word by a taker is one step with its CAS: a stale value makes a CAS that fails.  With JUDGE
  *     sysmon's are three steps: it loads the word, asks the kernel whether that owner sleeps, and its CAS is from that word.
@@ -85,18 +85,18 @@
 #define ALL         (BIT(NP) - 1)
 
 byte word[NP];
-byte gen[NP];          /* the last generation handed out; written under sched.lock */
-byte mp[NM];           /* m.p and m.p_word: written by their M, or under sched.lock while the M has no P */
+byte gen[NP];          /* the last generation handed out; written under sched_lock */
+byte mp[NM];           /* m.p and m.p_word: written by their M, or under sched_lock while the M has no P */
 byte mw[NM];
 bit  flag[NM];         /* m.in_runtime as memory has it */
 bit  doubt[NM];        /* m.in_doubt */
 byte sb_n[NM];         /* the store buffer of flag[m]: number of entries, values with the oldest in bit 0 */
 byte sb_v[NM];
 
-bit  lock;             /* sched.lock; a section of one step just waits for lock == 0 */
+bit  lock;             /* sched_lock; a section of one step just waits for lock == 0 */
 byte idle;             /* sets of Ps: idle list, and those the stopped world has */
 byte bag;
-byte waitq;            /* sets of Ms: waiting for a P, and computing without one (marked under sched.lock) */
+byte waitq;            /* sets of Ms: waiting for a P, and computing without one (marked under sched_lock) */
 byte adrift;
 bit  stopping;
 #ifdef TAKER_LOCK
@@ -153,7 +153,7 @@ inline membarrier(m_) {
 #endif
 }
 
-/* ---- under sched.lock ---- */
+/* ---- under sched_lock ---- */
 
 inline some_p(set, p_) {
   if

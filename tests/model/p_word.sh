@@ -13,7 +13,7 @@ holds_ltl "every stop-the-world ends" -DLIVE -DNGEN=1
 
 fails "membarrier left out" -DNO_MEMBARRIER
 fails "re-check by plain stores instead of a CAS" -DPLAIN_RECHECK
-fails "give-back without sched.lock" -DGIVE_BACK_UNLOCKED
+fails "give-back without sched_lock" -DGIVE_BACK_UNLOCKED
 fails "both takers use one and the same retaking state" -DSHARED_RETAKING
 fails "the slow path looks for running only, not for retaking" -DRECHECK_EQUAL_ONLY
 fails "the same without stop-the-world, and so without give-back" -DRECHECK_EQUAL_ONLY -DNO_STW

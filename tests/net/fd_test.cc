@@ -19,6 +19,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/sched/sched.h"
+#include "runtime/sched/verify.h"
 #include "support/descriptors.h"
 #include "support/goroutines_and_threads.h"
 

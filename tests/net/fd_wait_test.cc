@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "io/fd_state.h"
+#include "runtime/sched/sched.h"
+#include "runtime/sched/verify.h"
 #include "support/child.h"
 #include "support/descriptors.h"
 #include "support/goroutines_and_threads.h"

@@ -15,6 +15,8 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/sched/sched.h"
+#include "runtime/sched/verify.h"
 #include "support/descriptors.h"
 #include "support/goroutines_and_threads.h"
 #include "support/sockets.h"

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "runtime/sched/sched.h"
+#include "runtime/sched/verify.h"
 #include "support/beside.h"
 #include "support/child.h"
 #include "support/descriptors.h"

@@ -32,6 +32,7 @@
 #include "os/thread.h"
 #include "runtime/base/sanitizer.h"
 #include "runtime/sched/sched.h"
+#include "runtime/sched/verify.h"
 #include "runtime/watch/preempt.h"
 #include "support/beside.h"
 #include "support/pipe.h"

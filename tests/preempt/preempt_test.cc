@@ -23,6 +23,7 @@
 
 #include "os/thread.h"
 #include "runtime/base/sanitizer.h"
+#include "runtime/procs/current.h"
 #include "runtime/sched/sched.h"
 #include "runtime/watch/preempt.h"
 #include "support/beside.h"

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "os/thread.h"
+#include "runtime/procs/current.h"
 #include "runtime/sched/sched.h"
 #include "support/compute.h"
 #include "support/procs.h"

@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "os/thread.h"
+#include "runtime/procs/current.h"
 #include "runtime/sched/sched.h"
+#include "runtime/sched/verify.h"
 #include "support/compute.h"
 #include "support/pipe.h"
 #include "support/procs.h"

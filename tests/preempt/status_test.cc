@@ -5,7 +5,9 @@
 #include <atomic>
 
 #include "runtime/goroutines/status.h"
+#include "runtime/procs/current.h"
 #include "runtime/sched/sched.h"
+#include "runtime/sched/verify.h"
 #include "support/procs.h"
 #include "support/takers.h"
 #include "support/wait_until.h"

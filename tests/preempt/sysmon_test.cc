@@ -13,8 +13,14 @@
 #include <vector>
 
 #include "runtime/base/sanitizer.h"
+#include "runtime/procs/current.h"
+#include "runtime/procs/lost.h"
 #include "runtime/procs/procs.h"
+#include "runtime/procs/retake.h"
 #include "runtime/procs/thread_gate.h"
+#include "runtime/sched/sched.h"
+#include "runtime/sched/verify.h"
+#include "runtime/watch/sysmon.h"
 #include "support/beside.h"
 #include "support/wait_until.h"
 

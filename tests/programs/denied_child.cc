@@ -24,6 +24,7 @@
 #include "../support/wait_until.h"
 #include "os/thread_state.h"
 #include "runtime/sched/sched.h"
+#include "runtime/sched/sched_lock.h"
 #include "scenarios.h"
 #include "seccomp.h"
 
@@ -387,7 +388,7 @@ int first_wait() {
   }
   // A thread that starts without memory is ended by libc.
   const auto none_starts = [] {
-    const gofer::internal::LockGuard guard(gofer::internal::sched.lock);
+    const gofer::internal::LockGuard guard(gofer::internal::sched_lock);
     return gofer::internal::sched.reserve_coming == 0 && gofer::internal::sched.unborn_ps == 0;
   };
   require(wait_until([&] { return runs && ready == 2 && none_starts(); }), "all run");

@@ -8,7 +8,7 @@
 #include <new>
 #include <vector>
 
-#include "runtime/sched/sched.h"
+#include "runtime/procs/current.h"
 #include "support/event.h"
 #include "support/procs.h"
 #include "support/scheduler_state.h"

@@ -14,6 +14,7 @@
 
 #include "runtime/base/sanitizer.h"
 #include "runtime/sched/sched.h"
+#include "runtime/sched/verify.h"
 #include "support/beside.h"
 #include "support/wait_until.h"
 

@@ -14,6 +14,9 @@
 #include "os/thread.h"
 #include "runtime/base/sanitizer.h"
 #include "runtime/goroutines/transitions.h"
+#include "runtime/procs/current.h"
+#include "runtime/procs/spinning.h"
+#include "runtime/sched/global_queue.h"
 #include "runtime/sched/sched.h"
 #include "support/event.h"
 #include "support/model_gm.h"
@@ -26,6 +29,7 @@ namespace {
 
 using internal::G;
 using internal::sched;
+using internal::sched_lock;
 using test::Event;
 using test::expect_quiet;
 using test::model_gm;
@@ -181,13 +185,13 @@ TEST(GoingToSleep, LooksAtTheQueuesAgainAfterSpinning) {
   done.go(std::ref(poor));
   EXPECT_TRUE(wait_until(
       [&] { return rich.thread != 0 && poor.thread != 0 && sched.spinning_ms.load() == 0; }));
-  sched.lock.lock();
+  sched_lock.lock();
   poor.end = true;
   EXPECT_TRUE(wait_until([&] { return sched.spinning_ms.load() == 1 && asleep(poor.thread); }));
   rich.start = true;
   EXPECT_TRUE(wait_until([&] { return rich.started.load(); }));
   EXPECT_EQ(rich.ran, 0);
-  sched.lock.unlock();
+  sched_lock.unlock();
   EXPECT_TRUE(wait_until([&] { return rich.ran == 1; }, std::chrono::seconds(20)));
   rich.end = true;
   done.wait();
@@ -212,12 +216,12 @@ TEST(GoingToSleep, LooksAtTheGlobalQueueUnderTheLock) {
   EXPECT_TRUE(wait_until([&] { return last.thread != 0 && sched.spinning_ms.load() == 0; }));
   sched.spinning_ms.fetch_add(1);
   sched.need_spinning.store(0);
-  sched.lock.lock();
+  sched_lock.lock();
   last.end = true;
   EXPECT_TRUE(wait_until([&] { return asleep(last.thread); }));
   internal::transition::readied(nullptr, sleeper);
   internal::put_global_locked(sleeper);
-  sched.lock.unlock();
+  sched_lock.unlock();
   std::atomic<bool> woken{false};
   std::thread waiter([&] {
     slept.wait();

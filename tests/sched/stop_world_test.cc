@@ -12,7 +12,10 @@
 
 #include "os/thread.h"
 #include "runtime/base/sanitizer.h"
+#include "runtime/procs/current.h"
+#include "runtime/procs/stop_world.h"
 #include "runtime/sched/sched.h"
+#include "runtime/sched/verify.h"
 #include "support/compute.h"
 #include "support/procs.h"
 #include "support/wait_until.h"

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "runtime/sched/sched.h"
+#include "runtime/sched/verify.h"
 #include "support/procs.h"
 #include "support/wait_until.h"
 

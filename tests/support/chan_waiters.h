@@ -1,7 +1,7 @@
 // The waiters of a channel: a test looks at them instead of sleeping until one "must" be there.
 #pragma once
 
-#include "runtime/sched/sched.h"
+#include "runtime/procs/current.h"
 #include "sync/chan.h"
 
 namespace gofer::test {

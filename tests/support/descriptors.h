@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "runtime/sched/sched.h"
+#include "runtime/sched/verify.h"
 #include "support/scaled.h"
 #include "support/wait_until.h"
 

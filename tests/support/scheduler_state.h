@@ -4,6 +4,7 @@
 #include <gofer/go.h>
 #include <gtest/gtest.h>
 
+#include "runtime/procs/current.h"
 #include "runtime/sched/sched.h"
 #include "support/wait_until.h"
 

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "runtime/procs/procs.h"
+#include "runtime/procs/retake.h"
+#include "runtime/sched/sched.h"
 
 namespace gofer::test {
 

@@ -18,6 +18,8 @@
 #include <vector>
 
 #include "runtime/base/sanitizer.h"
+#include "runtime/procs/current.h"
+#include "runtime/sched/sched.h"
 #include "support/chan_waiters.h"
 #include "support/quiescent.h"
 #include "support/scaled.h"

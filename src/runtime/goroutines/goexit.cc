@@ -14,8 +14,10 @@
 #include <exception>
 #include <typeinfo>
 
+#include "runtime/procs/current.h"
 #include "runtime/report/panic.h"
 #include "runtime/sched/sched.h"
+#include "runtime/sched/switch.h"
 
 namespace gofer {
 namespace internal {

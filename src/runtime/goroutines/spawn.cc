@@ -1,4 +1,6 @@
 // `go`: from a callable to a runnable goroutine. gofer/detail/spawn.h has the templates before it.
+#include "runtime/goroutines/spawn.h"
+
 #include <gofer/go.h>
 #include <gofer/wait_group.h>
 
@@ -6,9 +8,14 @@
 #include <new>
 
 #include "runtime/goroutines/local.h"
-#include "runtime/goroutines/spawn.h"
 #include "runtime/goroutines/transitions.h"
+#include "runtime/process/start.h"
+#include "runtime/procs/current.h"
+#include "runtime/procs/spinning.h"
+#include "runtime/sched/global_queue.h"
 #include "runtime/sched/queues.h"
+#include "runtime/sched/sched.h"
+#include "runtime/sched/schedule.h"
 
 namespace gofer::detail {
 

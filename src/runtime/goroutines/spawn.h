@@ -3,9 +3,10 @@
 
 namespace gofer::internal {
 
+struct G;
 struct M;
 
-struct G;
+inline constexpr int id_batch = 16;  // a P takes so many ids at a time
 
 /// On g0 with a P, or inside: the record of a goroutine to be started from there; nullptr: no
 /// memory for one more. It is to be started, or given to put_free_g.

@@ -7,11 +7,17 @@
 #include "os/memory.h"
 #include "os/poller.h"
 #include "os/thread.h"
+#include "runtime/process/start.h"
 #include "runtime/procs/current.h"
 #include "runtime/report/panic.h"
+#include "runtime/sched/g_queue.h"
+#include "runtime/sched/queues.h"
+#include "runtime/sched/sched.h"
 #include "runtime/sched/switch.h"
+#include "runtime/threads/idle.h"
 #include "runtime/wait/park.h"
 #include "runtime/watch/preempt.h"
+#include "runtime/watch/sysmon.h"
 
 namespace gofer::internal {
 namespace {

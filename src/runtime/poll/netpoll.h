@@ -27,7 +27,7 @@
 
 #include "runtime/base/atomic.h"
 #include "runtime/base/lock.h"
-#include "runtime/sched/sched.h"
+#include "runtime/sched/g_queue.h"
 #include "runtime/wait/waiter.h"
 
 namespace gofer::internal {

@@ -6,8 +6,12 @@
 #include <cerrno>
 
 #include "os/thread.h"
+#include "runtime/process/start.h"
+#include "runtime/procs/current.h"
 #include "runtime/report/panic.h"
+#include "runtime/sched/global_queue.h"
 #include "runtime/sched/sched.h"
+#include "runtime/sched/switch.h"
 
 namespace gofer {
 
@@ -40,14 +44,14 @@ void checkpoint() {
 int set_max_threads(int n) {
   ensure_started();
   M* m = enter();
-  sched.lock.lock();
+  sched_lock.lock();
   const int old = sched.max_ms;
   if (n > 0) {
     sched.max_ms = n < static_cast<int>(PWord::max_owner) ? n : static_cast<int>(PWord::max_owner);
   }
   const bool exceeded = sched.ms > sched.max_ms;
   const int limit = sched.max_ms;
-  sched.lock.unlock();
+  sched_lock.unlock();
   if (m != nullptr) leave(m);
   if (exceeded) fatal_thread_limit(limit);
   return old;
@@ -101,14 +105,14 @@ scheduler_stats stats() {
   scheduler_stats s{};
   s.procs.reserve(static_cast<std::size_t>(sched.procs.load(acquire)));
   M* m = enter();
-  sched.lock.lock();
+  sched_lock.lock();
   s.gomaxprocs = sched.procs.load(relaxed);
   s.idle_procs = sched.idle_p_count.load(relaxed);
   s.threads = sched.ms;
   s.idle_threads = sched.idle_m_count;
   s.spinning_threads = sched.spinning_ms.load(relaxed);
   s.global_queue = global_count_locked();
-  sched.lock.unlock();
+  sched_lock.unlock();
   if (m != nullptr) leave(m);
   for (int i = 0; i < s.gomaxprocs; ++i) {
     P* p = sched.all_ps[i].load(acquire);

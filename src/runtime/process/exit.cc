@@ -28,6 +28,8 @@
 // Rejected: to schedule no goroutine from the exit on, or only while the exiting thread waits. A
 // destructor that waits for a goroutine hangs then, in the second case if it does not wait by a
 // primitive of ours.
+#include "runtime/process/exit.h"
+
 #include <signal.h>
 
 #include <cstddef>
@@ -35,8 +37,13 @@
 
 #include "os/process.h"
 #include "os/thread.h"
-#include "runtime/procs/procs.h"
+#include "runtime/procs/current.h"
+#include "runtime/procs/lost.h"
+#include "runtime/procs/retake.h"
 #include "runtime/report/panic.h"
+#include "runtime/sched/sched.h"
+#include "runtime/sched/sched_lock.h"
+#include "runtime/threads/threads.h"
 #include "runtime/threads/transitions.h"
 #include "runtime/wait/waiter.h"
 
@@ -55,14 +62,14 @@ void leave_scheduler(M* m) {
   pass_gate(m);                                      // keep_p settles the doubt
   bool has_p;
   {
-    LockGuard guard(sched.lock);
+    LockGuard guard(sched_lock);
     has_p = keep_p(m);
     if (!has_p) m->p = nullptr;  // noticed: it cannot be given back any more
     forget_lost(m);
     transition::ended(m);
   }
   if (has_p) end_m(m);
-  LockGuard guard(sched.lock);
+  LockGuard guard(sched_lock);
   --sched.ms;
   gofer_current_m = nullptr;
 }

@@ -7,9 +7,10 @@
 // Rejected: telling sanitizers of switches in every build, through weak symbols. TSan would still
 // have to see each atomic operation of channels and locks, which only a build for it contains, and
 // every switch would pay for the question.
+#include "runtime/process/sanitizer_mismatch.h"
+
 #include "runtime/base/sanitizer.h"
 #include "runtime/report/panic.h"
-#include "runtime/sched/sched.h"
 
 extern "C" {
 [[gnu::weak]] void __asan_init();

@@ -2,6 +2,8 @@
 //
 // In the child of a fork there is one thread and whatever state the others left: the runtime must
 // not be used there, and the first entry says so.
+#include "runtime/process/start.h"
+
 #include <cerrno>
 #include <cstdlib>
 #include <new>
@@ -13,14 +15,23 @@
 #include "os/memory.h"
 #include "os/process.h"
 #include "os/thread.h"
+#include "runtime/process/debug_env.h"
+#include "runtime/process/exit.h"
 #include "runtime/process/one_copy.h"
+#include "runtime/process/sanitizer_mismatch.h"
+#include "runtime/procs/current.h"
 #include "runtime/procs/procs.h"
+#include "runtime/procs/stop_world.h"
 #include "runtime/report/panic.h"
+#include "runtime/sched/sched.h"
+#include "runtime/sched/sched_lock.h"
 #include "runtime/sched/switch.h"
 #include "runtime/threads/template_thread.h"
 #include "runtime/threads/thread_calls.h"
+#include "runtime/threads/threads.h"
 #include "runtime/watch/preempt.h"
 #include "runtime/watch/schedtrace.h"
+#include "runtime/watch/sysmon.h"
 
 extern "C" {
 thread_local constinit gofer::internal::M* gofer_current_m
@@ -29,6 +40,7 @@ thread_local constinit gofer::internal::M* gofer_current_m
 
 namespace gofer::internal {
 
+constinit SchedLock sched_lock;
 constinit Sched sched;
 
 namespace {
@@ -87,7 +99,7 @@ void read_environment() {
   set_schedtrace(env.schedtrace_ms, env.scheddetail);
   set_up_stacks(env);
   const int procs = env.gomaxprocs != 0 ? env.gomaxprocs : default_gomaxprocs();
-  LockGuard guard(sched.lock);
+  LockGuard guard(sched_lock);
   const int got = resize_ps(procs < max_procs ? procs : max_procs);
   for (int i = got - 1; i >= 0; --i) put_idle_p(sched.all_ps[i].load(relaxed));
 }

@@ -1,9 +1,12 @@
 // Ms that have lost their P without noticing, because they sleep in some call. One that comes back
 // goes on without a P until it calls the runtime. It may use 1 ms of processor time so; then sysmon
 // pauses its thread until it has a P, because at most GOMAXPROCS goroutines may compute.
+#include "runtime/procs/lost.h"
+
 #include "os/thread.h"
 #include "os/thread_state.h"
 #include "runtime/procs/thread_gate.h"
+#include "runtime/sched/sched.h"
 #include "runtime/watch/preempt.h"
 
 namespace gofer::internal {

@@ -1,20 +1,22 @@
 // Ps: who has one, which are idle, and how one goes from M to M.
 //
 // A P is held by an M (its word says by which, p_word.h), idle, stopped, or on its way: given to an
-// M that has yet to take it (M::next_p). Functions with "locked" in their names, and those that
-// sched.h lists so, need the scheduler's lock. None of them releases it. A function that decides
-// under the lock whom to wake returns a Wakeup, and the caller wakes that M when it has released
-// the lock.
-//
-// Waking a sleeping thread costs microseconds to the waker and tens of them until it runs, so it
-// happens only when a P is idle and no M is looking for work already (wake_p).
+// M that has yet to take it (M::next_p). Functions with GOFER_REQUIRES(sched_lock) need the
+// scheduler's lock, and none of them releases it. A function that decides under the lock which M to
+// wake returns a Wakeup, and the caller wakes that M when it has released the lock.
 #include "runtime/procs/procs.h"
 
 #include "os/thread.h"
+#include "runtime/procs/lost.h"
 #include "runtime/procs/spinning.h"
 #include "runtime/procs/thread_gate.h"
 #include "runtime/procs/transitions.h"
+#include "runtime/sched/global_queue.h"
+#include "runtime/sched/sched.h"
+#include "runtime/threads/idle.h"
+#include "runtime/threads/threads.h"
 #include "runtime/threads/transitions.h"
+#include "runtime/watch/sysmon.h"
 
 namespace gofer::internal {
 namespace {
@@ -99,7 +101,7 @@ void wake_p_slow() {
   if (!add_only_spinning()) return;
   Wakeup wakeup;
   {
-    LockGuard guard(sched.lock);
+    LockGuard guard(sched_lock);
     P* p = take_idle_p();
     if (p == nullptr) {
       // Under the lock, and need_spinning after the count: a submitter that relied on our count
@@ -118,7 +120,7 @@ namespace {
 
 // p has no work of its own and the world does not stop: it goes to an M that looks for work, if
 // none does and no other P is idle.
-Wakeup hand_off_without_work_locked(P* p) GOFER_REQUIRES(sched.lock) {
+Wakeup hand_off_without_work_locked(P* p) GOFER_REQUIRES(sched_lock) {
   if (sched.idle_p_count.load(relaxed) == 0 && add_only_spinning()) {
     sched.need_spinning.store(0, seq_cst);
     return start_m_locked(p, true);
@@ -133,7 +135,7 @@ Wakeup hand_off_without_work_locked(P* p) GOFER_REQUIRES(sched.lock) {
   return start_m_locked(take_idle_p(), true);
 }
 
-Wakeup hand_off_locked(P* p, Pass to) GOFER_REQUIRES(sched.lock) {
+Wakeup hand_off_locked(P* p, Pass to) GOFER_REQUIRES(sched_lock) {
   if (sched.stopping.load(relaxed)) {
     transition::freed(p);
     stop_p_locked(p);
@@ -151,7 +153,7 @@ Wakeup hand_off_locked(P* p, Pass to) GOFER_REQUIRES(sched.lock) {
 void hand_off(P* p, Pass to) {
   Wakeup wakeup;
   {
-    LockGuard guard(sched.lock);
+    LockGuard guard(sched_lock);
     wakeup = hand_off_locked(p, to);
   }
   wakeup.now();

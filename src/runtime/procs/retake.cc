@@ -1,11 +1,19 @@
 // Taking a P from an M that is outside of the runtime, and that M's way back to one. p_word.h has
 // the protocol and why it is right.
+#include "runtime/procs/retake.h"
+
 #include "os/membarrier.h"
 #include "os/thread.h"
+#include "runtime/process/start.h"
+#include "runtime/procs/current.h"
+#include "runtime/procs/lost.h"
 #include "runtime/procs/procs.h"
 #include "runtime/procs/thread_gate.h"
 #include "runtime/procs/transitions.h"
+#include "runtime/sched/global_queue.h"
+#include "runtime/sched/sched.h"
 #include "runtime/sched/switch.h"
+#include "runtime/threads/bound.h"
 
 namespace gofer::internal {
 
@@ -59,7 +67,7 @@ bool wait_tied(M* m, P* before) {
 }
 
 bool release_paused() {
-  LockGuard guard(sched.lock);
+  LockGuard guard(sched_lock);
   G* g = take_tied_if([](G* g, void*) { return g->head->own_m->paused.load(relaxed); }, nullptr);
   if (g == nullptr) return false;
   M* m = untie_locked(g);
@@ -96,7 +104,7 @@ void enter_at_exit(M* m) {
   if (sched.exit_m.load(relaxed) != m) os::sleep_for_ever();
   for (;;) {
     {
-      LockGuard guard(sched.lock);
+      LockGuard guard(sched_lock);
       if (keep_p(m) || take_any_p_locked(m)) return;
     }
     for (P* p : all_ps()) {
@@ -119,7 +127,7 @@ bool settle_doubt(M* m) {
   }
   P* before = m->p;
   {
-    LockGuard guard(sched.lock);
+    LockGuard guard(sched_lock);
     if (keep_p(m)) return true;  // given back when the world started
     transition::noticed_loss(m);
     if (take_any_p_locked(m)) return true;

@@ -11,8 +11,11 @@
 // need_spinning covers an M that may not spin. It gives up its P after its own look at the queues,
 // while the submitter has seen no idle P. The M puts the P on the idle list and then reads
 // need_spinning; the submitter sets need_spinning and then reads the number of idle Ps. One of them
-// sees the other. Whoever finds that a spinning M is gone without having found an idle P or a
-// thread sets it, too: the next M that gives up its P looks for work then.
+// sees the other. A thread that has announced a spinning M and then finds no idle P or no thread
+// for it sets need_spinning, too: the next M that gives up its P looks for work then.
+//
+// Waking a sleeping thread costs the waker microseconds, and it takes tens of them until the thread
+// runs. So wake_p wakes an M only if a P is idle and no M is looking for work already.
 //
 // tests/model/idle.pml checks this. The count changes in the functions below and nowhere else.
 #pragma once
@@ -20,8 +23,23 @@
 #include "runtime/base/assert.h"
 #include "runtime/sched/sched.h"
 #include "runtime/threads/transitions.h"
+#include "runtime/watch/sysmon.h"
 
 namespace gofer::internal {
+
+void wake_p_slow();
+/// The caller has queued work. If a P is idle and no M looks for work, an M is woken to do so.
+///
+/// The order of the loads is that of the protocol above.
+inline void wake_p() {
+  if (sched.spinning_ms.load(seq_cst) != 0) return;
+  if (sched.need_spinning.load(seq_cst) == 0) sched.need_spinning.store(1, seq_cst);
+  if (sched.idle_p_count.load(seq_cst) != 0) {
+    wake_p_slow();
+  } else if (sched.sysmon_sleeps.load(relaxed) != 0) [[unlikely]] {
+    wake_sysmon();  // work waits and every P is busy, or blocked
+  }
+}
 
 /// One more M spins, or a P is on its way to an M that will.
 inline void add_spinning() {
@@ -29,13 +47,13 @@ inline void add_spinning() {
   sched.need_spinning.store(0, seq_cst);
 }
 
-/// The same if there is none yet. False: there is one.
+/// The same if no M spins yet. Returns false if one does.
 inline bool add_only_spinning() {
   int32_t none = 0;
   return sched.spinning_ms.compare_exchange_strong(none, 1, seq_cst);
 }
 
-/// One M less spins, or the one that would have is not there.
+/// One M less spins, or there is no M for a P that was on its way to one.
 inline void drop_spinning() {
   const int32_t before = sched.spinning_ms.fetch_sub(1, seq_cst);
   GOFER_ASSERT(before > 0);
@@ -60,7 +78,7 @@ inline void stop_spinning(M* m) {
   drop_spinning();
 }
 
-/// m has found work, so there may be more: another M is woken to look for it.
+/// m has found work, so there may be more. Wakes another M to look for it.
 inline void stop_spinning_with_work(M* m) {
   if (!m->spinning) return;
   stop_spinning(m);

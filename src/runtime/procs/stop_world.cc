@@ -6,16 +6,26 @@
 // M inside the runtime comes to the scheduler or leaves the runtime soon; idle Ps are taken under
 // the lock. Without membarrier a signal asks the Ms outside of the runtime to give up their Ps;
 // without signals, too, there is only the waiting for goroutines to call the runtime.
+#include "runtime/procs/stop_world.h"
+
 #include <gofer/go.h>
 
 #include <new>
 
 #include "os/cpu_count.h"
 #include "os/memory.h"
+#include "runtime/process/start.h"
+#include "runtime/procs/current.h"
+#include "runtime/procs/lost.h"
 #include "runtime/procs/procs.h"
+#include "runtime/procs/retake.h"
+#include "runtime/procs/spinning.h"
 #include "runtime/procs/thread_gate.h"
 #include "runtime/procs/transitions.h"
 #include "runtime/report/panic.h"
+#include "runtime/sched/global_queue.h"
+#include "runtime/sched/sched.h"
+#include "runtime/threads/threads.h"
 #include "runtime/watch/preempt.h"
 
 namespace gofer::internal {
@@ -58,7 +68,7 @@ void take_running_ps() {
   }
   if (!any) return;
   const bool fenced = fence_others();
-  LockGuard guard(sched.lock);
+  LockGuard guard(sched_lock);
   for (P* p : all_ps()) {
     const PWord word = words[p->id];
     if (word == PWord() || !finish_take(p, word, fenced)) continue;
@@ -68,7 +78,7 @@ void take_running_ps() {
 }
 
 bool all_stopped() {
-  LockGuard guard(sched.lock);
+  LockGuard guard(sched_lock);
   return sched.stop_wait == 0;
 }
 
@@ -99,7 +109,7 @@ P* new_p(int id) {
 }
 
 // The lock is held. What the P had goes to the global places.
-void retire_p(P* p) GOFER_REQUIRES(sched.lock) {
+void retire_p(P* p) GOFER_REQUIRES(sched_lock) {
   drain_local_locked(p);
   drain_free_gs(p->free_gs, 0);
   drain_stacks(p->stacks, 0);
@@ -119,7 +129,7 @@ void keep_a_p(M* m) {
 
 // Needs the lock. Every P goes to the M that it was taken from, or is idle; those that have work
 // are returned as a list.
-P* restart_ps(const M* m) GOFER_REQUIRES(sched.lock) {
+P* restart_ps(const M* m) GOFER_REQUIRES(sched_lock) {
   P* with_work = nullptr;
   for (int i = sched.procs.load(relaxed) - 1; i >= 0; --i) {
     P* p = sched.all_ps[i].load(relaxed);
@@ -145,7 +155,7 @@ M* stop_the_world() {
   lock_world();
   M* m = enter();
   {
-    LockGuard guard(sched.lock);
+    LockGuard guard(sched_lock);
     sched.stop_wait = sched.procs.load(relaxed);
     sched.stopping.store(true, seq_cst);
     for (P* p : all_ps()) p->preempt.store(true, relaxed);
@@ -165,7 +175,7 @@ M* stop_the_world() {
 void start_the_world(M* m) {
   P* with_work;
   {
-    LockGuard guard(sched.lock);
+    LockGuard guard(sched_lock);
     sched.stopping.store(false, seq_cst);
     with_work = restart_ps(m);
   }
@@ -175,7 +185,7 @@ void start_the_world(M* m) {
     p->link = nullptr;
     Wakeup wakeup;
     {
-      LockGuard guard(sched.lock);
+      LockGuard guard(sched_lock);
       wakeup = start_m_locked(p, false);
     }
     wakeup.now();
@@ -225,7 +235,7 @@ int gomaxprocs(int n) {
     for (int i = n; i < old; ++i) sched.all_ps[i].load(relaxed)->timers.move_all(first);
     int got;
     {
-      LockGuard guard(sched.lock);
+      LockGuard guard(sched_lock);
       got = resize_ps(n);
       keep_a_p(m);
     }

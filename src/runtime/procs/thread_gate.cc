@@ -5,6 +5,8 @@
 #include "os/process.h"
 #include "os/thread.h"
 #include "runtime/report/panic.h"
+#include "runtime/sched/sched.h"
+#include "runtime/sched/sched_lock.h"
 
 namespace gofer::internal {
 namespace {
@@ -80,7 +82,7 @@ int64_t grown_room() {
 bool has_thread() {
   int limit;
   {
-    LockGuard guard(sched.lock);
+    LockGuard guard(sched_lock);
     if (sched.idle_m_count != 0 || sched.ms < sched.max_ms) return true;
     limit = sched.max_ms;
   }

@@ -11,11 +11,16 @@
 //
 // The last M to go idle looks, first after 10 ms, then ever more rarely while foreign threads are
 // about: they may park, or end, without telling us.
+#include "runtime/report/deadlock.h"
+
 #include <gofer/go.h>
 
 #include "os/thread.h"
+#include "runtime/process/exit.h"
 #include "runtime/report/panic.h"
+#include "runtime/sched/global_queue.h"
 #include "runtime/sched/sched.h"
+#include "runtime/threads/threads.h"
 
 namespace gofer::internal {
 namespace {
@@ -28,7 +33,7 @@ struct Snapshot {
 // With parked_threads read under the lock twice and equal, nobody was woken in between: who wakes
 // lowers the count, and raising it again takes a thread that runs.
 Snapshot look() {
-  LockGuard guard(sched.lock);
+  LockGuard guard(sched_lock);
   const bool all_idle = sched.idle_m_count + sched.idle_bound_ms == sched.ms;
   const bool wanted = sched.runs.load(seq_cst) > 0 || sched.exit_tid.load(seq_cst) != 0;
   const bool quiet = wanted && all_idle && global_count_locked() == 0 &&

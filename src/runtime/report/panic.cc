@@ -19,7 +19,8 @@
 #include "os/process.h"
 #include "os/signal.h"
 #include "os/thread.h"
-#include "runtime/sched/sched.h"
+#include "runtime/process/start.h"
+#include "runtime/procs/current.h"
 
 namespace gofer::internal {
 namespace {

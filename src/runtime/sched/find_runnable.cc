@@ -5,21 +5,28 @@
 // An M that looks for work at others is "spinning". spinning.h has the rules, and why no work is
 // overlooked between "found nothing" and "asleep": the spinning M gives up its P (become_idle),
 // stops spinning, and looks at every queue again (look_again).
+#include "runtime/sched/find_runnable.h"
+
 #include "os/thread.h"
 #include "runtime/poll/netpoll.h"
 #include "runtime/procs/procs.h"
 #include "runtime/procs/spinning.h"
 #include "runtime/procs/thread_gate.h"
 #include "runtime/report/panic.h"
+#include "runtime/sched/global_queue.h"
 #include "runtime/sched/queues.h"
+#include "runtime/sched/sched.h"
+#include "runtime/sched/schedule.h"
 #include "runtime/sched/steal_order.h"
+#include "runtime/threads/bound.h"
+#include "runtime/threads/idle.h"
 
 namespace gofer::internal {
 namespace {
 
 G* take_global_locking(P* p, uint32_t max) {
   if (sched.queue_size.load(relaxed) == 0) return nullptr;
-  LockGuard guard(sched.lock);
+  LockGuard guard(sched_lock);
   return take_global(p, max);
 }
 
@@ -30,7 +37,7 @@ constexpr int64_t longest_patience_ns = 10'000'000;
 
 bool next_can_wait() {
   if (sched.tied.load(relaxed) == 0) return false;
-  LockGuard guard(sched.lock);
+  LockGuard guard(sched_lock);
   const G* next = next_global_locked();
   if (next == nullptr || next != sched.tied_queue.front()) return false;
   const M* m = next->head->own_m;
@@ -81,7 +88,7 @@ bool poll_now(M* m) {
   netpoll(0, ready);
   if (ready.front() == nullptr) return false;
   if (crowded()) {
-    LockGuard guard(sched.lock);
+    LockGuard guard(sched_lock);
     put_global_locked(m, ready, true);
   } else {
     put_local(m, ready);
@@ -118,7 +125,7 @@ G* take_from_crowd(P* p, bool resumed) {
     p->budget = 1;
     return p->queue.take_next();
   }
-  LockGuard guard(sched.lock);
+  LockGuard guard(sched_lock);
   return take_tied_locked();
 }
 
@@ -127,7 +134,7 @@ P* look_again() {
   bool found = sched.queue_size.load(seq_cst) != 0;
   for (P* p : all_ps()) found = found || !p->queue.empty();
   if (!found) return nullptr;
-  LockGuard guard(sched.lock);
+  LockGuard guard(sched_lock);
   P* p = take_idle_p();
   if (p == nullptr) sched.need_spinning.store(1, seq_cst);  // for who gives up the next P
   return p;
@@ -135,7 +142,7 @@ P* look_again() {
 
 // Gives up the P of m, which has found nothing to do. False: there is work after all, perhaps g.
 bool become_idle(M* m, G*& g) {
-  LockGuard guard(sched.lock);
+  LockGuard guard(sched_lock);
   if (sched.stopping.load(relaxed) || sched.exiting.load(relaxed)) return false;
   g = take_global(m->p, 0);
   if (g != nullptr) return false;

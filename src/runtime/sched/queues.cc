@@ -3,14 +3,17 @@
 
 #include "os/thread.h"
 #include "runtime/procs/current.h"
+#include "runtime/procs/spinning.h"
 #include "runtime/procs/thread_gate.h"
+#include "runtime/sched/global_queue.h"
+#include "runtime/sched/sched.h"
 
 namespace gofer::internal {
 namespace {
 
 [[gnu::tls_model("initial-exec")]] thread_local constinit bool urgent_thread = false;
 
-void publish_queue_size() GOFER_REQUIRES(sched.lock) {
+void publish_queue_size() GOFER_REQUIRES(sched_lock) {
   sched.urgent_size.store(static_cast<uint32_t>(sched.urgent.count()), relaxed);
   sched.untried_size.store(static_cast<uint32_t>(sched.untried.count()), relaxed);
   sched.spinner_waits.store(sched.tied_spinning != 0 && has_unspinning_tied_locked(), relaxed);
@@ -25,7 +28,7 @@ constexpr int64_t longest_urgency_ns = 10'000'000;
 
 // One FIFO in two lists: a tied goroutine comes before all that were put there after it. While they
 // crowd they are taken by take_tied_locked, and others only from here.
-GQueue& next_ordinary() GOFER_REQUIRES(sched.lock) {
+GQueue& next_ordinary() GOFER_REQUIRES(sched_lock) {
   const G* tied = sched.tied_queue.front();
   if (tied == nullptr) return sched.queue;
   if (crowded()) {
@@ -37,7 +40,7 @@ GQueue& next_ordinary() GOFER_REQUIRES(sched.lock) {
   return tied->head->own_m->tied_at <= gone ? sched.tied_queue : sched.queue;
 }
 
-GQueue& first_queue() GOFER_REQUIRES(sched.lock) {
+GQueue& first_queue() GOFER_REQUIRES(sched_lock) {
   if (sched.urgent.front() != nullptr) return sched.urgent;
   GQueue& ordinary = next_ordinary();
   const bool untried =
@@ -46,7 +49,7 @@ GQueue& first_queue() GOFER_REQUIRES(sched.lock) {
 }
 
 // Not a fresh one while tied ones crowd.
-GQueue& last_queue() GOFER_REQUIRES(sched.lock) {
+GQueue& last_queue() GOFER_REQUIRES(sched_lock) {
   const bool full = crowded() && sched.tied_queue.front() != nullptr;
   GQueue& ordinary = full ? sched.tied_queue : next_ordinary();
   if (ordinary.front() != nullptr) return ordinary;
@@ -54,7 +57,7 @@ GQueue& last_queue() GOFER_REQUIRES(sched.lock) {
 }
 
 // Not empty if any is not.
-GQueue& next_queue() GOFER_REQUIRES(sched.lock) {
+GQueue& next_queue() GOFER_REQUIRES(sched_lock) {
   if (sched.urgent.front() == nullptr && sched.untried.front() == nullptr) {
     sched.urgent_since_ns = 0;
     return next_ordinary();
@@ -73,11 +76,11 @@ GQueue& next_queue() GOFER_REQUIRES(sched.lock) {
   return untried_waits && sched.untrieds_turn ? sched.untried : last;
 }
 
-void note_untied(const G* g) GOFER_REQUIRES(sched.lock) {
+void note_untied(const G* g) GOFER_REQUIRES(sched_lock) {
   if (g->head->own_m->spins) --sched.tied_spinning;
 }
 
-G* pop_global() GOFER_REQUIRES(sched.lock) {
+G* pop_global() GOFER_REQUIRES(sched_lock) {
   GQueue& queue = next_queue();
   if (&queue != &first_queue()) {
     sched.urgent_since_ns = 0;
@@ -100,7 +103,7 @@ bool put_overflow(P* p, G* g) {
   GQueue list;
   for (uint32_t i = 0; i < n; ++i) list.push_back(batch[i]);
   list.push_back(g);
-  LockGuard guard(sched.lock);
+  LockGuard guard(sched_lock);
   sched.queue_pushed += list.count();
   sched.queue.append(list);
   publish_queue_size();
@@ -116,7 +119,7 @@ UrgentThread::UrgentThread() { urgent_thread = true; }
 UrgentThread::~UrgentThread() { urgent_thread = false; }
 
 void put_global(G* g) {
-  LockGuard guard(sched.lock);
+  LockGuard guard(sched_lock);
   if (urgent_thread) {
     push_urgent(g);
     publish_queue_size();
@@ -132,7 +135,7 @@ void put_global_locked(G* g) {
 }
 
 void put_global_front(G* g) {
-  LockGuard guard(sched.lock);
+  LockGuard guard(sched_lock);
   put_global_front_locked(g);
 }
 
@@ -215,7 +218,7 @@ namespace {
 // their cores if they can. The first in the queue does not wait long for that: only as many
 // goroutines as there are Ps are looked at, and the first is passed over only as often; not at all
 // if it was put in front. The caller's own goroutine, if it was paused, is behind all others.
-G* choose_next_tied(const M* caller, int cpu) GOFER_REQUIRES(sched.lock) {
+G* choose_next_tied(const M* caller, int cpu) GOFER_REQUIRES(sched_lock) {
   const int most = sched.procs.load(relaxed);
   int looks = sched.passes_left > 0 ? most : 1;
   G* first = sched.tied_queue.front();
@@ -233,7 +236,7 @@ G* choose_next_tied(const M* caller, int cpu) GOFER_REQUIRES(sched.lock) {
 // If all took equal turns, of many goroutines that compute equally long none would end before the
 // last turn, and it would look as if none ever did (thread_gate.h). Of those that were paused on
 // this core, if there are some.
-G* choose_oldest_tied(const M* caller, int cpu) GOFER_REQUIRES(sched.lock) {
+G* choose_oldest_tied(const M* caller, int cpu) GOFER_REQUIRES(sched_lock) {
   G* oldest = nullptr;
   bool here = false;
   for (G* g = sched.tied_queue.front(); g != nullptr; g = g->link) {
@@ -253,7 +256,7 @@ G* choose_oldest_tied(const M* caller, int cpu) GOFER_REQUIRES(sched.lock) {
 // with a spin lock. Those go first, in three of four turns. Nobody got the lock after its owner was
 // paused, so the owner is among those that were paused last, as a rule: the last one has two turns
 // of four, the first one has the third.
-G* choose_unspinning_tied(const M* caller, bool last) GOFER_REQUIRES(sched.lock) {
+G* choose_unspinning_tied(const M* caller, bool last) GOFER_REQUIRES(sched_lock) {
   G* chosen = nullptr;
   for (G* g = sched.tied_queue.front(); g != nullptr; g = g->link) {
     const M* m = g->head->own_m;

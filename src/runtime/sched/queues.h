@@ -1,17 +1,20 @@
-// The two run queues of an M that has a P: the P's own, without a lock, and the global one behind
-// it. The callers hold p.
+// The run queues of an M that has a P: the local queue of the P, which needs no lock, and the
+// global queue behind it. The caller is the M that holds p.
 #pragma once
 
 #include "runtime/goroutines/transitions.h"
+#include "runtime/procs/spinning.h"
+#include "runtime/sched/global_queue.h"
 #include "runtime/sched/sched.h"
 
 namespace gofer::internal {
 
-/// The older half of a full ring and g go to the global queue in one lock. False when thieves made
-/// room in the meantime.
+/// Moves the older half of a full ring, and g, to the global queue under one lock. Returns false if
+/// thieves have made room meanwhile.
 bool put_overflow(P* p, G* g);
 
-/// next: as the one to run next (who was that goes to the tail), else at the tail.
+/// Puts g at the tail of the ring. If `next` is set, puts it into runnext instead, and the
+/// goroutine that was there at the tail.
 inline void put_local(P* p, G* g, bool next) {
   if (sched.gm) [[unlikely]] {
     put_global(g);
@@ -26,11 +29,12 @@ inline void put_local(P* p, G* g, bool next) {
   }
 }
 
-/// Makes goroutines that wait runnable, at the tail of the queue of m's P. Wakes another M only if
-/// the list has more than one goroutine.
+/// Makes the waiting goroutines of the list runnable, at the tail of the queue of m's P. Wakes
+/// another M only if the list has more than one goroutine.
 void put_local(M* m, GQueue& list);
 
-/// From runnext (then `inherits` is set: it shares the time slice) or the local ring.
+/// Takes a goroutine from runnext, or from the ring. From runnext it shares the time slice, and
+/// `inherits` is set.
 inline G* take_local(P* p, bool& inherits) {
   if (G* g = p->queue.take_next(); g != nullptr) {
     inherits = true;
@@ -40,8 +44,8 @@ inline G* take_local(P* p, bool& inherits) {
   return p->queue.get();
 }
 
-/// Makes a parked goroutine runnable, next on this P or behind the others. Inside, or with m ==
-/// nullptr from a thread without a P.
+/// Makes a parked goroutine runnable: next on this P, or behind the others. The caller is inside,
+/// or is a thread without a P and m is nullptr.
 inline void ready(M* m, G* g, bool next = true) {
   transition::readied(m, g);
   if (m != nullptr) {

@@ -12,7 +12,9 @@
 #include "os/thread.h"
 #include "runtime/procs/current.h"
 #include "runtime/procs/thread_gate.h"
+#include "runtime/sched/global_queue.h"
 #include "runtime/sched/queues.h"
+#include "runtime/sched/sched.h"
 #include "support/one_core.h"
 
 namespace gofer::internal {
@@ -53,7 +55,7 @@ class Queues : public testing::Test {
   }
 
   void put_urgent(G* g) {
-    LockGuard guard(sched.lock);
+    LockGuard guard(sched_lock);
     g->status.store(GStatus::waiting);
     GQueue one;
     one.push_back(g);
@@ -62,12 +64,12 @@ class Queues : public testing::Test {
 
   // The urgent have been preferred for as long as they may be.
   void urgent_for_long() {
-    LockGuard guard(sched.lock);
+    LockGuard guard(sched_lock);
     sched.urgent_since_ns = os::now_ns() - 1'000'000'000;
   }
 
   G* take(uint32_t max) {
-    LockGuard guard(sched.lock);
+    LockGuard guard(sched_lock);
     return take_global(p_.get(), max);
   }
 
@@ -196,7 +198,7 @@ TEST_F(Queues, DrainGivesRunnextThenTheRing) {
   put_global(g(100));
   for (size_t i = 0; i < 4; ++i) put_local(p_.get(), g(i), true);
   {
-    LockGuard guard(sched.lock);
+    LockGuard guard(sched_lock);
     drain_local_locked(p_.get());
   }
   EXPECT_TRUE(p_->queue.empty());
@@ -320,7 +322,7 @@ class Tied : public Queues {
     return g;
   }
   void put(G* g, bool front) {
-    LockGuard guard(sched.lock);
+    LockGuard guard(sched_lock);
     put_tied_locked(g, front);
   }
   G* put_paused_on(int cpu) {
@@ -331,7 +333,7 @@ class Tied : public Queues {
   void crowd() { sched.tied.store(sched.tied_room.load()); }
 
   G* take_tied() {
-    LockGuard guard(sched.lock);
+    LockGuard guard(sched_lock);
     return take_tied_locked();
   }
 
@@ -420,7 +422,7 @@ TEST_F(Tied, ATurnIsOverHoweverItWasTaken) {
   G* b = put_paused_on(elsewhere());
   put_urgent(g(10));
   urgent_for_long();
-  LockGuard guard(sched.lock);
+  LockGuard guard(sched_lock);
   EXPECT_EQ(next_global_locked(), a);
   EXPECT_EQ(take_tied_if([](G* g, void* b) { return g == b; }, b), b);
   EXPECT_EQ(next_global_locked(), g(10));
@@ -468,7 +470,7 @@ TEST_F(Tied, WhileTheyCrowdUntriedOnesWaitForAPlace) {
   EXPECT_TRUE(urgent_waits());
   sched.tied.fetch_add(places_for_untried());
   EXPECT_FALSE(urgent_waits());
-  LockGuard guard(sched.lock);
+  LockGuard guard(sched_lock);
   EXPECT_EQ(take_tied_locked(), a);
 }
 

@@ -1,9 +1,17 @@
 // What an M does on g0: finds a goroutine, gives it a stack, runs it.
+#include "runtime/sched/schedule.h"
+
 #include <new>
 
 #include "runtime/procs/spinning.h"
 #include "runtime/report/panic.h"
+#include "runtime/sched/find_runnable.h"
+#include "runtime/sched/global_queue.h"
+#include "runtime/sched/sched.h"
 #include "runtime/sched/switch.h"
+#include "runtime/threads/bound.h"
+#include "runtime/threads/idle.h"
+#include "runtime/threads/threads.h"
 
 namespace gofer::internal {
 namespace {
@@ -24,7 +32,7 @@ void wait_for_stack(M* m, G* g) {
         g->id);
   }
   {
-    LockGuard guard(sched.lock);
+    LockGuard guard(sched_lock);
     sched.stack_waiters.push_back(g);
     sched.stack_waiter_count.fetch_add(1, seq_cst);
   }
@@ -64,7 +72,7 @@ G* next_goroutine(M* m, bool& inherits) {
 
 int collect_idle_stacks() {
   int collected = 0;
-  LockGuard guard(sched.lock);
+  LockGuard guard(sched_lock);
   for (P* p = sched.idle_ps; p != nullptr; p = p->link) {
     collected += p->stacks.count;
     drain_stacks(p->stacks, 0);
@@ -74,7 +82,7 @@ int collect_idle_stacks() {
 
 void serve_stack_waiter(P* p) {
   drain_stacks(p->stacks, 0);
-  LockGuard guard(sched.lock);
+  LockGuard guard(sched_lock);
   G* g = sched.stack_waiters.pop_front();
   if (g == nullptr) return;
   sched.stack_waiter_count.fetch_sub(1, seq_cst);

@@ -19,6 +19,7 @@
 #include "os/thread.h"
 #include "runtime/base/sanitizer.h"
 #include "runtime/sched/sched.h"
+#include "runtime/sched/verify.h"
 #include "support/event.h"
 #include "support/takers.h"
 #include "support/wait_until.h"

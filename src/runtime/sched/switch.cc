@@ -13,6 +13,11 @@
 #include "os/memory.h"
 #include "os/process.h"
 #include "runtime/goroutines/local.h"
+#include "runtime/procs/current.h"
+#include "runtime/procs/spinning.h"
+#include "runtime/sched/queues.h"
+#include "runtime/sched/sched.h"
+#include "runtime/sched/schedule.h"
 #include "runtime/stacks/overflow.h"
 #include "runtime/wait/waiter.h"
 

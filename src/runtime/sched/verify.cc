@@ -2,7 +2,12 @@
 //
 // What must hold then: every P is stopped, and is in no list; each G in a queue is runnable, or
 // paused and tied, and is in one queue only; counts agree with lists; no more Ms spin than exist.
+#include "runtime/sched/verify.h"
+
+#include "runtime/process/start.h"
+#include "runtime/procs/stop_world.h"
 #include "runtime/report/panic.h"
+#include "runtime/sched/global_queue.h"
 #include "runtime/sched/sched.h"
 
 namespace gofer::internal {
@@ -36,7 +41,7 @@ size_t verify_p(P* p, bool own) {
   return n + (p->queue.has_next() ? 1 : 0);
 }
 
-size_t verify_lists() GOFER_REQUIRES(sched.lock) {
+size_t verify_lists() GOFER_REQUIRES(sched_lock) {
   require(sched.idle_ps == nullptr && sched.idle_p_count.load(relaxed) == 0,
           "a P is idle while the world is stopped");
   int idle = 0;
@@ -70,7 +75,7 @@ size_t verify_lists() GOFER_REQUIRES(sched.lock) {
 void verify_scheduler() {
   ensure_started();
   M* m = stop_the_world();
-  sched.lock.lock();
+  sched_lock.lock();
   size_t queued = verify_lists();
   int64_t live = sched.live.load(relaxed);
   for (int i = 0; i < max_procs; ++i) {
@@ -81,7 +86,7 @@ void verify_scheduler() {
   }
   size_t runnable = 0;
   for_each_g(count_runnable, &runnable);
-  sched.lock.unlock();
+  sched_lock.unlock();
   // A foreign thread between two lines of `go` may have a record in neither: it only adds.
   require(queued <= runnable, "a queue holds a goroutine that is not runnable");
   require(live >= 0, "more goroutines ended than began");

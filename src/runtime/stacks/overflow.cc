@@ -15,8 +15,8 @@
 #include "os/process.h"
 #include "os/signal.h"
 #include "os/thread.h"
+#include "runtime/procs/current.h"
 #include "runtime/report/panic.h"
-#include "runtime/sched/sched.h"
 
 namespace gofer::internal {
 namespace {

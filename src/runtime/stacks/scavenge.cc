@@ -22,7 +22,10 @@
 #include "os/memory.h"
 #include "os/thread.h"
 #include "runtime/goroutines/transitions.h"
+#include "runtime/procs/procs.h"
+#include "runtime/procs/retake.h"
 #include "runtime/sched/sched.h"
+#include "runtime/sched/schedule.h"
 
 namespace gofer::internal {
 namespace {

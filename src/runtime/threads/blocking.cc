@@ -19,8 +19,11 @@
 #include "os/thread.h"
 #include "os/thread_state.h"
 #include "runtime/goroutines/transitions.h"
+#include "runtime/procs/current.h"
+#include "runtime/procs/lost.h"
 #include "runtime/procs/procs.h"
 #include "runtime/procs/thread_gate.h"
+#include "runtime/sched/sched.h"
 #include "runtime/sched/switch.h"
 
 namespace gofer::detail {

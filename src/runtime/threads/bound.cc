@@ -1,9 +1,16 @@
 // Ms that may run one goroutine only, and wait on their own threads until it gets a P: the
 // goroutine is bound by lock_os_thread(), or tied, because its thread was paused or lost its P.
+#include "runtime/threads/bound.h"
+
 #include "os/thread.h"
 #include "runtime/procs/procs.h"
 #include "runtime/procs/spinning.h"
+#include "runtime/report/deadlock.h"
 #include "runtime/report/panic.h"
+#include "runtime/sched/sched.h"
+#include "runtime/sched/sched_lock.h"
+#include "runtime/threads/idle.h"
+#include "runtime/threads/threads.h"
 #include "runtime/threads/transitions.h"
 
 namespace gofer::internal {
@@ -12,7 +19,7 @@ bool wait_for_p(M* m) {
   bool run_waits;
   int64_t look_ns;
   {
-    LockGuard guard(sched.lock);
+    LockGuard guard(sched_lock);
     ++sched.idle_bound_ms;
     // It is on no list, so nobody can tell it to watch later: it looks now and then in any case.
     run_waits = sched.runs.load(relaxed) != 0;
@@ -51,7 +58,7 @@ void start_bound_m(M* m, G* g) {
   P* p = release_p(m);
   M* owner;
   {
-    LockGuard guard(sched.lock);
+    LockGuard guard(sched_lock);
     owner = give_p_to_owner_locked(p, g);
   }
   owner->note.signal();
@@ -59,7 +66,7 @@ void start_bound_m(M* m, G* g) {
 
 bool stop_for_world(M* m) {
   {
-    LockGuard guard(sched.lock);
+    LockGuard guard(sched_lock);
     if (!sched.stopping.load(relaxed)) return true;
     stop_spinning(m);
     put_unused_p(release_p(m));

@@ -10,11 +10,17 @@
 // One poller at a time, since what ends its sleep is an event that wakes anyone who sleeps there.
 // Who wakes an M says so in its note and then looks whether it polls; the M says that it polls and
 // then looks at its note (seq_cst on both sides), so one of them sees the other.
+#include "runtime/threads/idle.h"
+
 #include "os/thread.h"
 #include "runtime/poll/netpoll.h"
 #include "runtime/procs/procs.h"
+#include "runtime/procs/spinning.h"
+#include "runtime/report/deadlock.h"
 #include "runtime/report/panic.h"
+#include "runtime/sched/global_queue.h"
 #include "runtime/sched/queues.h"
+#include "runtime/sched/sched.h"
 #include "runtime/threads/transitions.h"
 
 namespace gofer::internal {
@@ -24,7 +30,7 @@ namespace {
 
 // m shall sleep until then for all timers. The second look is for those that are started between
 // the first one and the moment at which others can see how long m sleeps.
-int64_t become_sleeper_locked(M* m) GOFER_REQUIRES(sched.lock) {
+int64_t become_sleeper_locked(M* m) GOFER_REQUIRES(sched_lock) {
   sched.sleeper = m;
   m->unannounced_timer_ns = no_timer;
   int64_t earliest = earliest_timer_ns();
@@ -44,7 +50,7 @@ bool become_poller_locked(M* m) {
 }
 
 // A P for timers that are due, if one is idle.
-P* take_idle_p_for_timers_locked(int64_t earliest) GOFER_REQUIRES(sched.lock) {
+P* take_idle_p_for_timers_locked(int64_t earliest) GOFER_REQUIRES(sched_lock) {
   if (earliest == no_timer || os::now_ns() < earliest) return nullptr;
   P* p = take_idle_p();
   // All Ps are busy and will come to it. Who starts a timer from now on may wake the sleeper again.
@@ -52,7 +58,7 @@ P* take_idle_p_for_timers_locked(int64_t earliest) GOFER_REQUIRES(sched.lock) {
   return p;
 }
 
-bool all_idle_locked() GOFER_REQUIRES(sched.lock) {
+bool all_idle_locked() GOFER_REQUIRES(sched_lock) {
   return sched.idle_m_count + sched.idle_bound_ms == sched.ms;
 }
 
@@ -121,7 +127,7 @@ bool take_p_for(M* m, GQueue& ready) {
   bool all_busy = false;
   P* p = nullptr;
   {
-    LockGuard guard(sched.lock);
+    LockGuard guard(sched_lock);
     if (m->on_idle_list) {
       p = take_idle_p();
       all_busy = p == nullptr;
@@ -150,7 +156,7 @@ bool take_p_for(M* m, GQueue& ready) {
 // to somebody else.
 enum class Suits { not_at_all, as_sleeper, as_poller, well, best };
 
-Suits suits(const M* m, int cpu) GOFER_REQUIRES(sched.lock) {
+Suits suits(const M* m, int cpu) GOFER_REQUIRES(sched_lock) {
   if (m == sched.sleeper) return Suits::as_sleeper;
   if (m == sched.poller.load(relaxed)) return Suits::as_poller;
   return m->last_cpu == cpu ? Suits::best : Suits::well;
@@ -241,7 +247,7 @@ bool sleep_idle(M* m, const IdleTask& first_task) {
     if (told && m->next_p.load(acquire) != nullptr) break;
     now = os::now_ns();
     {
-      LockGuard guard(sched.lock);
+      LockGuard guard(sched_lock);
       task = IdleTask();
       if (!m->on_idle_list) continue;  // somebody is about to give it a P
       if (sched.sleeper == m) task.earliest_ns = become_sleeper_locked(m);
@@ -273,7 +279,7 @@ bool stop_m(M* m) {
   IdleTask task;
   P* p = nullptr;
   {
-    LockGuard guard(sched.lock);
+    LockGuard guard(sched_lock);
     // An M that could not start a thread has left its P idle and its work in the queue, perhaps
     // after m looked there for the last time.
     if (global_count_locked() != 0 || sched.no_thread_until_ns.load(relaxed) != 0) {
@@ -307,7 +313,7 @@ void wake_sleeper(int64_t when_ns) {
   if (sched.idle_p_count.load(seq_cst) == 0) return;
   M* sleeper;
   {
-    LockGuard guard(sched.lock);
+    LockGuard guard(sched_lock);
     sleeper = sched.sleeper;
     if (sleeper != nullptr && when_ns < sched.sleep_until_ns.load(relaxed)) wake_m(sleeper);
   }
@@ -315,7 +321,7 @@ void wake_sleeper(int64_t when_ns) {
 }
 
 void want_poller() {
-  LockGuard guard(sched.lock);
+  LockGuard guard(sched_lock);
   if (sched.poller.load(relaxed) != nullptr || sched.idle_ms == nullptr) return;
   if (sched.idle_p_count.load(relaxed) == 0) return;
   wake_m(sched.idle_ms);

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "runtime/sched/sched.h"
+#include "runtime/sched/sched_lock.h"
+#include "runtime/threads/idle.h"
 #include "support/one_core.h"
 
 namespace gofer::internal {
@@ -27,7 +29,7 @@ class IdleMs : public testing::Test {
 
   M* idle_on(int cpu) {
     M* m = ms_.emplace_back(std::make_unique<M>()).get();
-    LockGuard guard(sched.lock);
+    LockGuard guard(sched_lock);
     put_idle_m_locked(m);
     EXPECT_EQ(m->last_cpu, here());
     m->last_cpu = cpu;
@@ -35,7 +37,7 @@ class IdleMs : public testing::Test {
   }
 
   M* take() {
-    LockGuard guard(sched.lock);
+    LockGuard guard(sched_lock);
     return take_idle_m_locked();
   }
 

@@ -7,16 +7,17 @@
 // of who started the runtime, however the goroutines may have changed theirs.
 #include "runtime/threads/template_thread.h"
 #include "os/thread.h"
-#include "runtime/sched/sched.h"
+#include "runtime/sched/sched_lock.h"
+#include "runtime/threads/threads.h"
 
 namespace gofer::internal {
 namespace {
 
 constinit Note wanted;
-M* unborn GOFER_GUARDED_BY(sched.lock) = nullptr;  // to be started; newest first
+M* unborn GOFER_GUARDED_BY(sched_lock) = nullptr;  // to be started; newest first
 
 M* take_unborn() {
-  LockGuard guard(sched.lock);
+  LockGuard guard(sched_lock);
   M* m = unborn;
   if (m != nullptr) unborn = m->link;
   return m;

@@ -1,15 +1,16 @@
 // How Ms ask for one more: see template_thread.cc.
 #pragma once
 
-#include "runtime/sched/sched.h"
+#include "runtime/sched/sched_lock.h"
+#include "runtime/threads/m.h"
 
 namespace gofer::internal {
 
-/// 0 or an errno value.
+/// Returns 0 or an errno value.
 int start_template_thread();
 
-/// Needs the scheduler's lock: m's thread is to be started. tell_template_thread() must follow.
-void want_thread_locked(M* m) GOFER_REQUIRES(sched.lock);
+/// Requests a thread for m. The caller releases the lock and then calls tell_template_thread().
+void want_thread_locked(M* m) GOFER_REQUIRES(sched_lock);
 void tell_template_thread();
 
 }  // namespace gofer::internal

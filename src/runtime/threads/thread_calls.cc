@@ -26,6 +26,7 @@
 
 #include "os/signal.h"
 #include "os/thread.h"
+#include "runtime/procs/current.h"
 #include "runtime/sched/sched.h"
 #include "runtime/threads/signal_stack.h"
 

@@ -1,4 +1,6 @@
 // Threads: the records of Ms, how their threads start and end, and how many there may be.
+#include "runtime/threads/threads.h"
+
 #include <cxxabi.h>
 #include <signal.h>
 
@@ -9,10 +11,16 @@
 
 #include "os/memory.h"
 #include "os/thread.h"
+#include "runtime/process/exit.h"
+#include "runtime/procs/current.h"
 #include "runtime/procs/procs.h"
 #include "runtime/procs/spinning.h"
 #include "runtime/procs/transitions.h"
 #include "runtime/report/panic.h"
+#include "runtime/sched/sched.h"
+#include "runtime/sched/sched_lock.h"
+#include "runtime/sched/schedule.h"
+#include "runtime/threads/idle.h"
 #include "runtime/threads/signal_stack.h"
 #include "runtime/threads/template_thread.h"
 #include "runtime/threads/transitions.h"
@@ -29,7 +37,7 @@ namespace gofer::internal {
 namespace {
 
 // A record for one more thread; nullptr without memory for it.
-M* new_m_locked() GOFER_REQUIRES(sched.lock) {
+M* new_m_locked() GOFER_REQUIRES(sched_lock) {
   M* m = sched.free_ms;
   if (m != nullptr) {
     sched.free_ms = m->link;
@@ -45,7 +53,7 @@ M* new_m_locked() GOFER_REQUIRES(sched.lock) {
   return m;
 }
 
-void free_m_locked(M* m) GOFER_REQUIRES(sched.lock) {
+void free_m_locked(M* m) GOFER_REQUIRES(sched_lock) {
   --sched.ms;
   m->link = sched.free_ms;
   sched.free_ms = m;
@@ -56,7 +64,7 @@ void free_m_locked(M* m) GOFER_REQUIRES(sched.lock) {
 
 // Threads that the program has asked for: in calls that it announced, and bound to goroutines that
 // wait.
-int asked_for_locked() GOFER_REQUIRES(sched.lock) {
+int asked_for_locked() GOFER_REQUIRES(sched_lock) {
   int n = sched.idle_bound_ms - sched.tied.load(relaxed);
   for (M* m : all_ms()) n += m->blocking_at.load(relaxed) != 0 ? 1 : 0;
   return n;
@@ -65,7 +73,7 @@ int asked_for_locked() GOFER_REQUIRES(sched.lock) {
 // The program is at its limit of threads, and exceeds it: of the threads without a P at least half
 // are what it has asked for. Goroutines that keep the others did not ask for that. They go on in
 // time, and then their threads are there for others. in_hand: Ps that are neither idle nor an M's.
-bool exceeds_limit_locked(int in_hand) GOFER_REQUIRES(sched.lock) {
+bool exceeds_limit_locked(int in_hand) GOFER_REQUIRES(sched_lock) {
   if (sched.ms < sched.max_ms) return false;
   const int with_p = sched.procs.load(relaxed) - sched.idle_p_count.load(relaxed) - in_hand;
   const int asked = asked_for_locked();
@@ -85,7 +93,7 @@ void wake_a_bound_m() {
 // No thread to be had: the work goes on with those that are there.
 void thread_failed(M* m, int error) {
   {
-    LockGuard guard(sched.lock);
+    LockGuard guard(sched_lock);
     P* p = m->next_p.load(relaxed);
     const bool spinning = m->spinning;
     if (m->birth == Birth::as_reserve) --sched.reserve_coming;
@@ -137,7 +145,7 @@ void* m_main(void* arg) {
   // With what may wait for a lock of libc behind it: until now others may take its P.
   Birth birth;
   {
-    LockGuard guard(sched.lock);
+    LockGuard guard(sched_lock);
     m->guard = prologue_guard();
     birth = std::exchange(m->birth, Birth::over);
     if (birth == Birth::with_p) {
@@ -156,7 +164,7 @@ void* m_main(void* arg) {
   sigfillset(&all);
   os::set_signal_mask(SIG_SETMASK, &all, nullptr);
   gofer_current_m = nullptr;
-  LockGuard guard(sched.lock);
+  LockGuard guard(sched_lock);
   transition::ended(m);
   free_m_locked(m);
   return nullptr;
@@ -165,7 +173,7 @@ void* m_main(void* arg) {
 // A thread that is being started as a reserve runs p when it comes. Else a world that is stopped
 // and started in quick succession, which takes the Ps of unborn threads back, would ask for new
 // ones each time.
-bool take_coming_m_locked(P* p, bool spinning) GOFER_REQUIRES(sched.lock) {
+bool take_coming_m_locked(P* p, bool spinning) GOFER_REQUIRES(sched_lock) {
   if (sched.reserve_coming == 0) return false;
   for (M* m : all_ms()) {
     if (m->birth != Birth::as_reserve) continue;
@@ -223,7 +231,7 @@ Wakeup start_m_locked(P* p, bool spinning) {
 void try_threads_again() {
   Wakeup wakeup;
   {
-    LockGuard guard(sched.lock);
+    LockGuard guard(sched_lock);
     if (P* p = take_idle_p_with_work_locked(); p != nullptr) wakeup = start_m_locked(p, false);
   }
   wakeup.now();
@@ -242,7 +250,7 @@ bool retry_thread() {
   if (sched.no_thread_until_ns.load(seq_cst) == 0) return false;
   Wakeup wakeup;
   {
-    LockGuard guard(sched.lock);
+    LockGuard guard(sched_lock);
     const bool lacks = sched.idle_ps != nullptr && sched.idle_ms == nullptr &&
                        sched.reserve_coming == 0 && sched.ms < sched.max_ms;
     if (!lacks || hopeless_locked()) return lacks;
@@ -258,7 +266,7 @@ bool want_idle_ms(int n, bool fresh) {
   bool somebody;
   int limit = 0;
   {
-    LockGuard guard(sched.lock);
+    LockGuard guard(sched_lock);
     somebody = sched.idle_ms != nullptr || sched.tied_queue.front() != nullptr;
     // With all threads tied to goroutines, nobody could run those that have none.
     if (fresh && sched.idle_m_count + sched.reserve_coming == 0 && exceeds_limit_locked(0)) {
@@ -282,7 +290,7 @@ bool want_idle_ms(int n, bool fresh) {
 int start_first_m() {
   M* m;
   {
-    LockGuard guard(sched.lock);
+    LockGuard guard(sched_lock);
     m = new_m_locked();
     if (m == nullptr) return ENOMEM;
     // On the list at once: the first `go` shall find it there and start no second one.
@@ -291,7 +299,7 @@ int start_first_m() {
   }
   const int error = os::start_thread(m_main, m);
   if (error != 0) {
-    LockGuard guard(sched.lock);
+    LockGuard guard(sched_lock);
     remove_idle_m_locked(m);
     free_m_locked(m);
   }

@@ -16,7 +16,12 @@
 #include "os/memory.h"
 #include "os/thread.h"
 #include "runtime/base/sanitizer.h"
+#include "runtime/procs/current.h"
 #include "runtime/sched/sched.h"
+#include "runtime/sched/sched_lock.h"
+#include "runtime/sched/verify.h"
+#include "runtime/threads/idle.h"
+#include "runtime/threads/threads.h"
 #include "support/procs.h"
 #include "support/unpaused.h"
 #include "support/wait_until.h"
@@ -68,7 +73,7 @@ TEST(LockOsThread, KeepsTheThreadAcrossYieldsAndParks) {
     done.wait();
   });
   EXPECT_EQ(moved, 0);
-  LockGuard guard(sched.lock);
+  LockGuard guard(sched_lock);
   EXPECT_EQ(sched.idle_bound_ms, 0);
 }
 
@@ -277,7 +282,7 @@ TEST(IdleThreads, EndDownToTheReserve) {
   EXPECT_GE(stats().threads, 1);
   // Those that are left, and new ones, do the next work; records of the ended are used again.
   const auto records = [] {
-    LockGuard guard(sched.lock);
+    LockGuard guard(sched_lock);
     return sched.last_m_id;
   };
   const uint32_t before = records();
@@ -330,7 +335,7 @@ TEST(IdleThreads, CollectTheFreeStacksOfIdleProcessors) {
     done.wait();
   });
   EXPECT_TRUE(wait_until([] {
-    LockGuard guard(sched.lock);
+    LockGuard guard(sched_lock);
     if (sched.idle_p_count.load() != sched.procs.load()) return false;
     int cached = 0;
     for (P* p = sched.idle_ps; p != nullptr; p = p->link) cached += p->stacks.count;

@@ -5,8 +5,14 @@
 
 #include "os/thread.h"
 #include "runtime/base/sanitizer.h"
+#include "runtime/process/exit.h"
+#include "runtime/process/start.h"
+#include "runtime/report/deadlock.h"
 #include "runtime/report/panic.h"
+#include "runtime/sched/global_queue.h"
 #include "runtime/sched/queues.h"
+#include "runtime/sched/sched.h"
+#include "runtime/sched/switch.h"
 #include "runtime/wait/timer.h"
 
 namespace gofer::internal {

@@ -5,6 +5,7 @@
 #include "os/memory.h"
 #include "os/thread.h"
 #include "runtime/sched/sched.h"
+#include "runtime/threads/idle.h"
 
 namespace gofer::internal {
 namespace {

@@ -3,8 +3,11 @@
 #include <new>
 
 #include "os/memory.h"
+#include "runtime/process/exit.h"
+#include "runtime/process/start.h"
 #include "runtime/report/panic.h"
 #include "runtime/sched/queues.h"
+#include "runtime/sched/sched.h"
 
 namespace gofer::internal {
 namespace {

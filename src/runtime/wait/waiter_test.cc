@@ -1,6 +1,12 @@
 // Waiters in a queue of the test's own: goroutines and foreign threads side by side, in order,
 // each woken once.
+#include "runtime/base/sanitizer.h"
+#include "runtime/procs/current.h"
+#include "runtime/sched/sched.h"
 #include "runtime/wait/park.h"
+#include "support/scheduler_state.h"
+#include "support/unpaused.h"
+#include "support/wait_until.h"
 
 #include <gofer/go.h>
 #include <gofer/wait_group.h>
@@ -10,12 +16,6 @@
 #include <set>
 #include <thread>
 #include <vector>
-
-#include "runtime/base/sanitizer.h"
-#include "runtime/sched/sched.h"
-#include "support/scheduler_state.h"
-#include "support/unpaused.h"
-#include "support/wait_until.h"
 
 namespace gofer::internal {
 namespace {

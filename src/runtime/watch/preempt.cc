@@ -31,11 +31,17 @@
 #include "os/process.h"
 #include "os/signal.h"
 #include "os/thread.h"
+#include "runtime/procs/current.h"
+#include "runtime/procs/lost.h"
 #include "runtime/procs/procs.h"
+#include "runtime/procs/retake.h"
 #include "runtime/procs/thread_gate.h"
 #include "runtime/procs/transitions.h"
 #include "runtime/report/panic.h"
+#include "runtime/sched/global_queue.h"
 #include "runtime/sched/queues.h"
+#include "runtime/sched/sched.h"
+#include "runtime/threads/threads.h"
 #include "runtime/watch/prologue.h"
 
 namespace gofer::internal {
@@ -99,7 +105,7 @@ void pause(M* m, Preempt kind) {
   bool is_short;
   Wakeup wakeup;
   {
-    LockGuard guard(sched.lock);
+    LockGuard guard(sched_lock);
     // A tied goroutine may hold the lock for which this one spins, and costs no thread.
     const bool for_unspinning = m->spins && has_unspinning_tied_locked();
     if (for_unspinning && to == Pass::in_turn) to = Pass::to_tied;
@@ -183,7 +189,7 @@ void request_preempt(M* m, P* p, PWord word, Preempt kind) {
   m->preempt_kind.store(kind, relaxed);
   m->preempt_word.store(word.bits(), release);
   if (ends_slice) {
-    LockGuard guard(sched.lock);  // the thread may end, and the guard lives in the thread
+    LockGuard guard(sched_lock);  // the thread may end, and the guard lives in the thread
     if (m->guard != nullptr) raise_prologue_guard(m->guard);
   }
   signal_m(m);

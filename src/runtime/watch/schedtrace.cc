@@ -4,7 +4,9 @@
 
 #include "debug/fd_writer.h"
 #include "os/thread.h"
+#include "runtime/sched/global_queue.h"
 #include "runtime/sched/sched.h"
+#include "runtime/threads/threads.h"
 
 namespace gofer::internal {
 namespace {
@@ -24,7 +26,7 @@ struct Counts {
 };
 
 Counts count() {
-  LockGuard guard(sched.lock);
+  LockGuard guard(sched_lock);
   return {.procs = sched.procs.load(relaxed),
           .idle_procs = sched.idle_p_count.load(relaxed),
           .threads = sched.ms + own_threads,

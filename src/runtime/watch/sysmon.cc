@@ -24,16 +24,24 @@
 // rules for how many there may be, and sysmon asks it each time.
 //
 // sysmon takes no lock of libc and none that is held outside of the runtime: it must go on always.
+#include "runtime/watch/sysmon.h"
+
 #include <algorithm>
 #include <utility>
 
 #include "os/thread.h"
 #include "os/thread_state.h"
 #include "runtime/poll/netpoll.h"
+#include "runtime/procs/lost.h"
 #include "runtime/procs/procs.h"
+#include "runtime/procs/retake.h"
+#include "runtime/procs/spinning.h"
 #include "runtime/procs/thread_gate.h"
-#include "runtime/sched/switch.h"
+#include "runtime/sched/global_queue.h"
+#include "runtime/sched/sched.h"
 #include "runtime/stacks/scavenge.h"
+#include "runtime/threads/idle.h"
+#include "runtime/threads/threads.h"
 #include "runtime/watch/preempt.h"
 #include "runtime/watch/schedtrace.h"
 
@@ -135,7 +143,7 @@ void favour_owner(uint64_t futex) {
   if (futex == 0 || tied() == 0) return;
   auto tid = static_cast<int>(os::peek(futex + 8));
   if (tid <= 0) return;
-  LockGuard guard(sched.lock);
+  LockGuard guard(sched_lock);
   G* g = take_tied_if(
       [](G* g, void* tid) { return g->head->own_m->tid == *static_cast<int*>(tid); }, &tid);
   if (g != nullptr) put_tied_locked(g, true);
@@ -228,7 +236,7 @@ class Round {
     polled_ns = now_;
     if (ready.front() == nullptr) return;
     {
-      LockGuard guard(sched.lock);
+      LockGuard guard(sched_lock);
       put_global_locked(nullptr, ready, is_hogged || tied() != 0 || waiting_ > long_queue);
     }
     wake_p();
@@ -500,7 +508,7 @@ void mend_netpoller(int64_t now) {
   netpoll_mend(ready);
   if (ready.front() == nullptr) return;
   {
-    LockGuard guard(sched.lock);
+    LockGuard guard(sched_lock);
     put_global_locked(nullptr, ready, true);
   }
   wake_p();

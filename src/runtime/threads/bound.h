@@ -1,0 +1,19 @@
+// Ms that wait on their own threads for a P for their own goroutine. See bound.cc.
+#pragma once
+
+#include "runtime/threads/m.h"
+
+namespace gofer::internal {
+
+/// Blocks until this M is handed a P for its own goroutine. Returns false if the M must continue
+/// without one (M::let_go, M::released).
+bool wait_for_p(M* m);
+/// m gives its P to another M, and waits until it gets one for its own goroutine.
+void stop_bound_m(M* m);
+/// Gives the P of m to the M whose own goroutine g is.
+void start_bound_m(M* m, G* g);
+
+/// m stops for the M that stops the world. Returns false if the thread of m is to end.
+bool stop_for_world(M* m);
+
+}  // namespace gofer::internal
