@@ -19,7 +19,7 @@
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/socket.h"
-#include "runtime/sched/sched.h"
+#include "runtime/process/process_state.h"
 #include "sync/until_done.h"
 
 namespace gofer {
@@ -46,7 +46,7 @@ FdState* open_fd(int native, FdKind kind, std::error_code& ec) noexcept {
 
 void close_fd(FdState* s) noexcept {
   if (s->closed.exchange(true, std::memory_order_seq_cst)) return;
-  if (sched.forked.load(relaxed)) {  // who waits, epoll and the socket file are the parent's
+  if (process.forked.load(relaxed)) {  // who waits, epoll and the socket file are the parent's
     std::free(s->socket_file);
     os::close(s->native);
     return;

@@ -22,8 +22,8 @@
 
 #include "os/clock.h"
 #include "runtime/procs/current.h"
+#include "runtime/procs/p_table.h"
 #include "runtime/report/panic.h"
-#include "runtime/sched/sched.h"
 #include "sync/busy_lock.h"
 #include "sync/until_done.h"
 
@@ -45,7 +45,7 @@ void mutex::unbusy(void* self) {
 // Tries for a while before the caller parks. If the owner runs on another core, parking and waking
 // cost far more than the usual time under a lock.
 bool mutex::spin() {
-  if (sched.procs.load(relaxed) <= 1) return false;
+  if (p_table.in_use.load(relaxed) <= 1) return false;
   constexpr int rounds = 4;
   constexpr int pauses = 30;
   for (int i = 0; i < rounds; ++i) {

@@ -30,9 +30,9 @@
 
 #include "os/thread.h"
 #include "runtime/goroutines/spawn.h"
+#include "runtime/process/process_state.h"
 #include "runtime/process/start.h"
 #include "runtime/procs/current.h"
-#include "runtime/sched/sched.h"
 #include "runtime/wait/timer.h"
 #include "sync/chan.h"
 #include "sync/until_done.h"
@@ -206,7 +206,7 @@ void timer_release(timer_state* t) noexcept {
 
 void timer_chan_ends(timer_state* t) noexcept {
   if (t->refs.load(acquire) == 1) return destroy(t);
-  if (sched.forked.load(relaxed)) return;  // the timer is in a heap of the parent
+  if (process.forked.load(relaxed)) return;  // the timer is in a heap of the parent
   timer_stop(t);
   release_ref(t);
 }

@@ -20,9 +20,9 @@
 #include <gofer/wait_group.h>
 
 #include "os/thread.h"
+#include "runtime/process/process_state.h"
 #include "runtime/procs/current.h"
 #include "runtime/report/panic.h"
-#include "runtime/sched/sched.h"
 #include "sync/busy_lock.h"
 #include "sync/until_done.h"
 
@@ -48,7 +48,7 @@ void back_off(int& tries) {
 void wait_group::add_slow(std::uint64_t now) {
   if (static_cast<std::int64_t>(now) < 0) panic("sync: negative WaitGroup counter");
   if ((now & waiting) == 0) return;
-  if (sched.forked.load(relaxed)) return;  // the waiters are in the parent
+  if (process.forked.load(relaxed)) return;  // the waiters are in the parent
   Inside inside;
   Waiter* list = nullptr;
   for (int tries = 0;;) {

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/sched/sched.h"
+#include "runtime/poll/netpoll.h"
 #include "runtime/sched/verify.h"
 #include "support/descriptors.h"
 #include "support/goroutines_and_threads.h"
@@ -49,7 +49,7 @@ class Fd : public testing::Test {
  protected:
   void TearDown() override {
     EXPECT_TRUE(wait_until([] { return num_goroutine() == 0; }));
-    EXPECT_EQ(internal::sched.poll_waiters.load(), 0);
+    EXPECT_EQ(internal::poll_state.waiters.load(), 0);
     internal::verify_scheduler();
   }
 };

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "io/fd_state.h"
-#include "runtime/sched/sched.h"
+#include "runtime/poll/netpoll.h"
 #include "runtime/sched/verify.h"
 #include "support/child.h"
 #include "support/descriptors.h"
@@ -30,7 +30,7 @@ class FdWait : public testing::Test {
  protected:
   void TearDown() override {
     EXPECT_TRUE(wait_until([] { return num_goroutine() == 0; }));
-    EXPECT_EQ(internal::sched.poll_waiters.load(), 0);
+    EXPECT_EQ(internal::poll_state.waiters.load(), 0);
     internal::verify_scheduler();
   }
 };
@@ -190,7 +190,7 @@ TEST_F(FdWait, DeadlineCanBeMadeLongerOrRemoved) {
       wait_group wg;
       wg.go([&, in = e.in] {
         EXPECT_TRUE(wait_until(
-            [&] { return internal::sched.poll_waiters.load() == 1 || clock::now() > first; }));
+            [&] { return internal::poll_state.waiters.load() == 1 || clock::now() > first; }));
         if (removed) {
           in.set_deadline(clock::time_point::max());
         } else {

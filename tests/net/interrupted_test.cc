@@ -19,7 +19,7 @@
 #include <optional>
 #include <thread>
 
-#include "runtime/sched/sched.h"
+#include "runtime/threads/m_table.h"
 #include "runtime/watch/preempt.h"
 #include "support/beside.h"
 #include "support/pipe.h"
@@ -28,7 +28,7 @@ namespace gofer {
 namespace {
 
 using namespace std::chrono_literals;
-using internal::sched;
+using internal::m_table;
 using namespace test;
 
 class Interrupted : public PausingTest {
@@ -49,7 +49,7 @@ class Interrupted : public PausingTest {
     }
     for (int round = 0; round < 15; ++round) {
       for (uint32_t id = 1;; ++id) {
-        internal::M* m = sched.m_table[id].load();
+        internal::M* m = m_table[id].load();
         if (m == nullptr) break;
         if (m->tid != 0) internal::signal_m(m);
       }

@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/sched/sched.h"
+#include "runtime/poll/netpoll.h"
 #include "runtime/sched/verify.h"
 #include "support/descriptors.h"
 #include "support/goroutines_and_threads.h"
@@ -31,7 +31,7 @@ class Net : public testing::Test {
  protected:
   void TearDown() override {
     EXPECT_TRUE(wait_until([] { return num_goroutine() == 0; }));
-    EXPECT_EQ(internal::sched.poll_waiters.load(), 0);
+    EXPECT_EQ(internal::poll_state.waiters.load(), 0);
     internal::verify_scheduler();
   }
 };

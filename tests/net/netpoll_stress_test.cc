@@ -17,8 +17,9 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/sched/sched.h"
+#include "runtime/procs/retake.h"
 #include "runtime/sched/verify.h"
+#include "runtime/watch/preempt.h"
 #include "support/beside.h"
 #include "support/child.h"
 #include "support/descriptors.h"
@@ -398,7 +399,7 @@ TEST_F(NetpollStress, DeadlinesMoveWhileBytesFlow) {
 // ---- beside others
 
 TEST_F(NetpollStress, GoesOnBesideGoroutinesThatCompute) {
-  if (!internal::sched.has_signal) GTEST_SKIP() << "no thread is paused in this build";
+  if (!internal::preemption.has_signal) GTEST_SKIP() << "no thread is paused in this build";
   const PingPong busy(4, false, 1);
   std::atomic<bool> stop{false};
   wait_group wg;
@@ -486,12 +487,12 @@ void check_beside_blocked(Block block) {
 }
 
 TEST_F(NetpollStress, GoesOnBesideAThreadThatBlocks) {
-  if (!internal::sched.has_membarrier) GTEST_SKIP() << "no membarrier, no retake";
+  if (!internal::taking.has_membarrier) GTEST_SKIP() << "no membarrier, no retake";
   check_beside_blocked([](auto f) { f(); });
 }
 
 TEST_F(NetpollStress, GoesOnBesideAnAnnouncedBlockingCall) {
-  if (!internal::sched.has_membarrier) GTEST_SKIP() << "no membarrier, no retake";
+  if (!internal::taking.has_membarrier) GTEST_SKIP() << "no membarrier, no retake";
   check_beside_blocked([](auto f) { blocking(f); });
 }
 
@@ -502,7 +503,7 @@ TEST_F(NetpollStress, GoesOnBesideABlockingCallThatHandsOff) {
 // In a process in which nothing else has run, so that threads are few.
 void check_beside_few_threads(const std::string& scenario) {
   for (const char* how : {"_handoff", "_announced", "_unannounced"}) {
-    if (!internal::sched.has_membarrier && how != std::string("_handoff")) continue;
+    if (!internal::taking.has_membarrier && how != std::string("_handoff")) continue;
     const ChildResult r = run_child("fd_blocked_child", {scenario + how});
     EXPECT_TRUE(r.exited_with(0) && r.out_has("completed")) << scenario << how << r;
   }

@@ -31,7 +31,7 @@
 
 #include "os/thread.h"
 #include "runtime/base/sanitizer.h"
-#include "runtime/sched/sched.h"
+#include "runtime/procs/retake.h"
 #include "runtime/sched/verify.h"
 #include "runtime/watch/preempt.h"
 #include "support/beside.h"
@@ -42,7 +42,8 @@ namespace gofer {
 namespace {
 
 using namespace std::chrono_literals;
-using internal::sched;
+using internal::preemption;
+using internal::taking;
 using internal::os::thread_id;
 using namespace test;
 
@@ -50,7 +51,7 @@ class Blocking : public testing::Test {
  protected:
   void SetUp() override {
     gomaxprocs(0);
-    if (!sched.has_membarrier) GTEST_SKIP() << "no membarrier, no retake";
+    if (!taking.has_membarrier) GTEST_SKIP() << "no membarrier, no retake";
   }
   void TearDown() override {
     EXPECT_TRUE(wait_until([] { return num_goroutine() == 0; }));
@@ -255,10 +256,10 @@ TEST_F(Blocking, OfALockedGoroutineStaysOnItsThread) {
 TEST_F(Blocking, CheapCallKeepsItsProcessorAndStartsNoThread) {
   std::atomic<int> lost{0};
   run([&] {
-    const uint64_t taken = sched.retaken.load();
+    const uint64_t taken = taking.retaken.load();
     const int threads = stats().threads;
     for (int i = 0; i < 100'000; ++i) lost += blocking([&] { return i; }) != i;
-    lost += static_cast<int>(sched.retaken.load() - taken > 3);  // of the machine's own delays
+    lost += static_cast<int>(taking.retaken.load() - taken > 3);  // of the machine's own delays
     lost += static_cast<int>(stats().threads > threads + 3);
   });
   EXPECT_EQ(lost, 0);
@@ -374,7 +375,7 @@ TEST_F(Blocking, NamesAreLookedUpInGoroutines) {
 
 // Goroutines that compute at a moment, as a counter of threads that are at it sees it.
 TEST_F(Blocking, OnlyAsManyComputeAsThereAreProcessors) {
-  if (!sched.has_signal) GTEST_SKIP() << "no thread is paused in this build";
+  if (!preemption.has_signal) GTEST_SKIP() << "no thread is paused in this build";
   Procs one(1);
   constexpr int spinners = 12;
   Pipe pipe;
@@ -411,7 +412,7 @@ TEST_F(Blocking, OnlyAsManyComputeAsThereAreProcessors) {
 
 // The same after the number of Ps has fallen.
 TEST_F(Blocking, OnlyAsManyComputeAfterGomaxprocsHasFallen) {
-  if (!sched.has_signal) GTEST_SKIP() << "no thread is paused in this build";
+  if (!preemption.has_signal) GTEST_SKIP() << "no thread is paused in this build";
   Procs four(4);
   constexpr int spinners = 4;
   std::vector<std::atomic<int64_t>> steps(spinners);
@@ -482,7 +483,7 @@ TEST_F(Blocking, LoopsOfShortAnnouncedCallsDoNotStarveOthers) {
 }
 
 TEST_F(Blocking, AConvoyOfAMutexGoesOn) {
-  if (!sched.has_signal) GTEST_SKIP() << "no thread is paused in this build";
+  if (!preemption.has_signal) GTEST_SKIP() << "no thread is paused in this build";
   std::mutex mutex;
   int64_t count = 0;
   std::atomic<int> advanced{0};

@@ -24,7 +24,7 @@
 #include "os/thread.h"
 #include "runtime/base/sanitizer.h"
 #include "runtime/procs/current.h"
-#include "runtime/sched/sched.h"
+#include "runtime/threads/m_table.h"
 #include "runtime/watch/preempt.h"
 #include "support/beside.h"
 #include "support/wait_until.h"
@@ -33,7 +33,7 @@ namespace gofer {
 namespace {
 
 using namespace std::chrono_literals;
-using internal::sched;
+using internal::m_table;
 using namespace test;
 
 using Preempt = PausingTest;
@@ -446,7 +446,7 @@ TEST_F(Preempt, SignalsAtAnyMomentDoNoHarm) {
   std::thread sender([&] {
     while (!stop) {
       for (uint32_t id = 1;; ++id) {
-        internal::M* m = sched.m_table[id].load();
+        internal::M* m = m_table[id].load();
         if (m == nullptr) break;
         if (m->tid != 0) internal::signal_m(m);
       }

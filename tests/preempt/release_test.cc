@@ -6,7 +6,8 @@
 #include <mutex>
 
 #include "runtime/procs/current.h"
-#include "runtime/sched/sched.h"
+#include "runtime/procs/lost.h"
+#include "runtime/procs/retake.h"
 #include "support/beside.h"
 #include "support/procs.h"
 
@@ -17,7 +18,7 @@ using test::compute;
 
 class Release : public test::PausingTest {};
 
-uint64_t releases() { return internal::sched.released.load(); }
+uint64_t releases() { return internal::taking.released.load(); }
 
 // Takes a mutex and computes, so that it is paused, until a thread waits for the mutex.
 struct Owner {
@@ -104,7 +105,7 @@ TEST_F(Release, IsForAMomentOnly) {
   all.go([&] { owner.await_inside(); });
   EXPECT_TRUE(test::wait_until([&] {
     return owner.awaited && owner.mutex.try_lock() && (owner.mutex.unlock(), true) &&
-           internal::sched.lost_ms.load() == 0;
+           internal::lost_ms.load() == 0;
   }));
   stop = true;
   all.wait();

@@ -9,7 +9,8 @@
 
 #include "os/thread.h"
 #include "runtime/procs/current.h"
-#include "runtime/sched/sched.h"
+#include "runtime/procs/p_table.h"
+#include "runtime/wait/waiter.h"
 #include "support/compute.h"
 #include "support/procs.h"
 #include "support/takers.h"
@@ -21,7 +22,8 @@ namespace {
 using internal::G;
 using internal::GStatus;
 using internal::P;
-using internal::sched;
+using internal::p_table;
+using internal::parked_threads;
 using internal::os::thread_id;
 using test::compute;
 using test::compute_until;
@@ -55,7 +57,7 @@ class FirstCall : public test::RetakeTest {
       holder_runs = true;
       compute_until(holder_may_end);
     });
-    P* p = sched.all_ps[0].load();
+    P* p = p_table.all[0].load();
     EXPECT_TRUE(wait_until([&] { return test::retake(p); }));
     EXPECT_TRUE(wait_until([&] { return holder_runs.load(); }));
     may_call = true;
@@ -132,7 +134,7 @@ TEST_F(FirstCall, DoneStaysOnItsThread) {
   check([&] {
     const int thread = thread_id();
     // With a waiter: done() enters the runtime to wake it.
-    while (sched.parked_threads.load() == 0) internal::cpu_relax();
+    while (parked_threads.load() == 0) internal::cpu_relax();
     group.done();
     stayed = thread_id() == thread;
   });
@@ -185,7 +187,7 @@ TEST_F(FirstCall, Goexit) {
     holder_runs = true;
     compute_until(may_call);
   });
-  P* p = sched.all_ps[0].load();
+  P* p = p_table.all[0].load();
   EXPECT_TRUE(wait_until([&] { return test::retake(p); }));
   EXPECT_TRUE(wait_until([&] { return holder_runs.load(); }));
   may_call = true;

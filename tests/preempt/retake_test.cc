@@ -13,8 +13,11 @@
 
 #include "os/thread.h"
 #include "runtime/procs/current.h"
-#include "runtime/sched/sched.h"
+#include "runtime/procs/p_table.h"
+#include "runtime/procs/retake.h"
+#include "runtime/procs/spinning.h"
 #include "runtime/sched/verify.h"
+#include "runtime/threads/m_table.h"
 #include "support/compute.h"
 #include "support/pipe.h"
 #include "support/procs.h"
@@ -26,8 +29,11 @@ namespace gofer {
 namespace {
 
 using internal::Inside;
+using internal::m_table;
 using internal::P;
-using internal::sched;
+using internal::p_table;
+using internal::taking;
+using internal::wake_state;
 using internal::os::thread_id;
 using test::compute;
 using test::compute_until;
@@ -41,11 +47,11 @@ constexpr int scaled(int count) { return test::scaled(count, 10); }
 using Retake = test::RetakeTest;
 
 TEST_F(Retake, AnIdleProcessorIsNotTaken) {
-  ASSERT_TRUE(wait_until([] { return sched.idle_p_count.load() == sched.procs.load(); }));
-  for (int i = 0; i < sched.procs.load(); ++i) {
-    EXPECT_FALSE(test::retake(sched.all_ps[i].load()));
+  ASSERT_TRUE(wait_until([] { return wake_state.idle_p_count.load() == p_table.in_use.load(); }));
+  for (int i = 0; i < p_table.in_use.load(); ++i) {
+    EXPECT_FALSE(test::retake(p_table.all[i].load()));
   }
-  EXPECT_EQ(sched.idle_p_count.load(), sched.procs.load());
+  EXPECT_EQ(wake_state.idle_p_count.load(), p_table.in_use.load());
 }
 
 TEST_F(Retake, AGoroutineInsideTheRuntimeKeepsItsProcessor) {
@@ -74,7 +80,7 @@ TEST_F(Retake, ProcessorOfABlockedGoroutineRunsTheOneThatUnblocksIt) {
     });
     ASSERT_TRUE(wait_until([&] { return reading.load(); }));
     done.go([&] { static_cast<void>(pipe.write_one()); });
-    P* p = sched.all_ps[0].load();
+    P* p = p_table.all[0].load();
     EXPECT_TRUE(wait_until([&] { return good.load() || test::retake(p); }));
     done.wait();
     EXPECT_TRUE(good);
@@ -115,7 +121,7 @@ TEST_F(Retake, ManyBlockedGoroutinesHoldNoProcessor) {
 
 TEST_F(Retake, MoreComputingGoroutinesThanProcessorsAllAdvance) {
   Procs one(1);
-  const uint64_t before = sched.retaken.load();  // by the real one
+  const uint64_t before = taking.retaken.load();  // by the real one
   Takers sysmon;
   constexpr int spinners = 6;
   std::atomic<int> met{0};
@@ -130,7 +136,7 @@ TEST_F(Retake, MoreComputingGoroutinesThanProcessorsAllAdvance) {
   done.wait();
   EXPECT_EQ(met, spinners);
   sysmon.stop();  // the last one may not have been counted yet
-  EXPECT_GE(sysmon.taken() + static_cast<int64_t>(sched.retaken.load() - before), spinners - 1);
+  EXPECT_GE(sysmon.taken() + static_cast<int64_t>(taking.retaken.load() - before), spinners - 1);
 }
 
 // Goroutines in every kind of code, each counted at its begin and its end.
@@ -322,12 +328,12 @@ TEST_F(Retake, EntryAtTheMomentOfATakeIsNotMissed) {
   std::atomic<bool> stop{false};
   const int rounds = scaled(5'000);
   std::thread taker([&] {
-    P* p = sched.all_ps[0].load();
+    P* p = p_table.all[0].load();
     while (!stop) {
       // Strikes as soon as it sees the owner outside.
       const internal::PWord word(p->word.load());
       if (word.state() != internal::PWordState::running) continue;
-      if (sched.m_table[word.owner()].load()->in_runtime.load() == 0) test::retake(p);
+      if (m_table[word.owner()].load()->in_runtime.load() == 0) test::retake(p);
     }
   });
   wait_group done;
@@ -355,8 +361,8 @@ TEST_F(Retake, EntryAtTheMomentOfATakeIsNotMissed) {
 TEST_F(Retake, ProcessorIsHandedOffToWorkEvenIfAThreadSpins) {
   Procs one(1);
   for (const bool local : {false, true}) {
-    ASSERT_TRUE(
-        wait_until([] { return sched.idle_p_count.load() == 1 && sched.spinning_ms.load() == 0; }));
+    ASSERT_TRUE(wait_until(
+        [] { return wake_state.idle_p_count.load() == 1 && wake_state.spinning_ms.load() == 0; }));
     std::atomic<bool> running{false};
     std::atomic<bool> end{false};
     std::atomic<bool> ran{false};
@@ -367,12 +373,12 @@ TEST_F(Retake, ProcessorIsHandedOffToWorkEvenIfAThreadSpins) {
       compute_until(end);
     });
     EXPECT_TRUE(wait_until([&] { return running.load(); }));
-    sched.spinning_ms.fetch_add(1);
+    wake_state.spinning_ms.fetch_add(1);
     if (!local) done.go([&] { ran = true; });
-    P* p = sched.all_ps[0].load();
+    P* p = p_table.all[0].load();
     EXPECT_TRUE(wait_until([&] { return test::retake(p); }));
     EXPECT_TRUE(wait_until([&] { return ran.load(); }, std::chrono::seconds(20)));
-    sched.spinning_ms.fetch_sub(1);
+    wake_state.spinning_ms.fetch_sub(1);
     end = true;
     done.wait();
   }
@@ -395,7 +401,7 @@ TEST_F(Retake, ThreadThatLostItsProcessorTakesAnIdleOne) {
     ASSERT_TRUE(wait_until([&] { return running.load(); }));
     bool taken = false;
     EXPECT_TRUE(wait_until([&] {
-      for (int i = 0; i < 2; ++i) taken = taken || test::retake(sched.all_ps[i].load());
+      for (int i = 0; i < 2; ++i) taken = taken || test::retake(p_table.all[i].load());
       return taken;
     }));
     stop = true;

@@ -6,8 +6,10 @@
 
 #include "runtime/goroutines/status.h"
 #include "runtime/procs/current.h"
-#include "runtime/sched/sched.h"
+#include "runtime/procs/p_table.h"
+#include "runtime/procs/retake.h"
 #include "runtime/sched/verify.h"
+#include "runtime/watch/preempt.h"
 #include "support/procs.h"
 #include "support/takers.h"
 #include "support/wait_until.h"
@@ -17,7 +19,9 @@ namespace {
 
 using internal::G;
 using internal::GStatus;
-using internal::sched;
+using internal::p_table;
+using internal::preemption;
+using internal::taking;
 using internal::true_status;
 using test::compute_until;
 using test::Procs;
@@ -86,7 +90,7 @@ TEST_F(StatusOfRetaken, IsSyscallUntilTheGoroutineNotices) {
     holder_runs = true;
     compute_until(holder_may_end);
   });
-  EXPECT_TRUE(wait_until([&] { return test::retake(sched.all_ps[0].load()); }));
+  EXPECT_TRUE(wait_until([&] { return test::retake(p_table.all[0].load()); }));
   EXPECT_TRUE(wait_until([&] { return holder_runs.load(); }));
   EXPECT_EQ(true_status(g), GStatus::syscall);
   end = true;  // done() enters the runtime
@@ -97,7 +101,7 @@ TEST_F(StatusOfRetaken, IsSyscallUntilTheGoroutineNotices) {
 
 TEST(Status, OfAPausedGoroutineIsPreempted) {
   gomaxprocs(0);
-  if (!sched.has_signal) GTEST_SKIP() << "no signal, no pause";
+  if (!preemption.has_signal) GTEST_SKIP() << "no signal, no pause";
   const Procs one(1);
   std::atomic<G*> g{nullptr};
   std::atomic<bool> end{false};
@@ -109,7 +113,7 @@ TEST(Status, OfAPausedGoroutineIsPreempted) {
   EXPECT_TRUE(wait_until([&] { return g != nullptr; }));
   done.go([&] { compute_until(end); });
   EXPECT_TRUE(becomes(g, GStatus::preempted));
-  if (sched.has_membarrier) internal::verify_scheduler();  // else it waits for the end, too
+  if (taking.has_membarrier) internal::verify_scheduler();  // else it waits for the end, too
   end = true;
   done.wait();
 }

@@ -17,8 +17,8 @@
 #include "runtime/procs/lost.h"
 #include "runtime/procs/procs.h"
 #include "runtime/procs/retake.h"
+#include "runtime/procs/spinning.h"
 #include "runtime/procs/thread_gate.h"
-#include "runtime/sched/sched.h"
 #include "runtime/sched/verify.h"
 #include "runtime/watch/sysmon.h"
 #include "support/beside.h"
@@ -28,7 +28,9 @@ namespace gofer {
 namespace {
 
 using namespace std::chrono_literals;
-using internal::sched;
+using internal::taking;
+using internal::thread_gate;
+using internal::wake_state;
 using namespace test;
 
 using Sysmon = PausingTest;
@@ -146,7 +148,7 @@ TEST_F(Sysmon, NothingIsDoneWhenAllIsIdle) {
   }
   ASSERT_TRUE(wait_until([&] { return there == goroutines; }));
   ASSERT_TRUE(wait_until([] {
-    return sched.sysmon_sleeps.load() == static_cast<uint32_t>(internal::SysmonSleep::deep);
+    return wake_state.sysmon_sleeps.load() == static_cast<uint32_t>(internal::SysmonSleep::deep);
   }));
   const int64_t before = process_cpu_ns();
   usleep(300'000);
@@ -163,7 +165,7 @@ TEST_F(Sysmon, NothingIsDoneWhenAllIsIdle) {
 
 // A thread that sysmon took for one that sleeps.
 TEST_F(Sysmon, AThreadThatComputesWithoutAProcessorGetsAnIdleOne) {
-  if (!sched.has_membarrier) GTEST_SKIP() << "no membarrier";
+  if (!taking.has_membarrier) GTEST_SKIP() << "no membarrier";
   const Procs two(2);
   std::atomic<bool> stop{false};
   std::atomic<internal::M*> m{nullptr};
@@ -174,14 +176,14 @@ TEST_F(Sysmon, AThreadThatComputesWithoutAProcessorGetsAnIdleOne) {
       while (!stop) asm volatile("");
     });
   }
-  ASSERT_TRUE(wait_until([&] { return m != nullptr && sched.idle_p_count == 0; }));
+  ASSERT_TRUE(wait_until([&] { return m != nullptr && wake_state.idle_p_count == 0; }));
   internal::M* computes = m;
   internal::P* p = computes->p;
   internal::note_lost(computes, -1, internal::call_crowd);
   if (internal::take_p(p, internal::PWord(p->word.load()))) {
     internal::hand_off(p);
     EXPECT_TRUE(wait_until(
-        [&] { return computes->lost_in == internal::no_crowd && sched.idle_p_count == 0; }));
+        [&] { return computes->lost_in == internal::no_crowd && wake_state.idle_p_count == 0; }));
   } else {
     internal::forget_lost(computes);  // it was in the runtime just then
   }

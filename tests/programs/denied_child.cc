@@ -23,8 +23,11 @@
 
 #include "../support/wait_until.h"
 #include "os/thread_state.h"
-#include "runtime/sched/sched.h"
 #include "runtime/sched/sched_lock.h"
+#include "runtime/threads/idle.h"
+#include "runtime/threads/threads.h"
+#include "runtime/wait/waiter.h"
+#include "runtime/watch/preempt.h"
 #include "scenarios.h"
 #include "seccomp.h"
 
@@ -374,7 +377,7 @@ int first_wait() {
   end.add(1);
   gofer::go([&] {
     runs = true;
-    while (gofer::internal::sched.parked_threads.load() != 3) gofer::yield();
+    while (gofer::internal::parked_threads.load() != 3) gofer::yield();
     end.done();
   });
   std::vector<std::thread> threads;
@@ -389,7 +392,7 @@ int first_wait() {
   // A thread that starts without memory is ended by libc.
   const auto none_starts = [] {
     const gofer::internal::LockGuard guard(gofer::internal::sched_lock);
-    return gofer::internal::sched.reserve_coming == 0 && gofer::internal::sched.unborn_ps == 0;
+    return gofer::internal::threads.reserve_coming == 0 && gofer::internal::threads.unborn_ps == 0;
   };
   require(wait_until([&] { return runs && ready == 2 && none_starts(); }), "all run");
   deny_argument();
@@ -444,7 +447,8 @@ int closed_descriptors() {
 // so it is if the program closes the runtime's descriptors before the poller's thread gets a
 // processor. Here it gets no event at all.
 int lost_break() {
-  using gofer::internal::sched;
+  using gofer::internal::idle_ms;
+  using gofer::internal::threads;
   namespace os = gofer::internal::os;
   gofer::run([] {
     const Pair pair = make_pair_of_sockets();
@@ -455,7 +459,7 @@ int lost_break() {
     });
     gofer::internal::M* poller = nullptr;
     const auto sleeps = [&] {
-      poller = sched.poller.load();
+      poller = idle_ms.poller.load();
       return poller != nullptr && poller->polls.load() &&
              os::thread_state(poller->tid.load()).doing == os::ThreadState::asleep;
     };
@@ -491,7 +495,7 @@ int full_signal_queue() {
     for (int i = 0; i < 5; ++i) compute();
     // Of two that follow each other closely the second may pass for a foreign one.
     const int passed_on = foreign_signals;
-    const auto paused = gofer::internal::sched.paused.load();
+    const auto paused = gofer::internal::preemption.paused.load();
     require(static_cast<uint64_t>(passed_on) < paused, "the runtime's signals are its own");
     raise(SIGURG);
     require(foreign_signals > passed_on, "a signal of the program's reaches its handler");
@@ -527,7 +531,7 @@ int unpreempted() {
     gofer::wait_group wg;
     wg.go([&] {
       wg.go([] {});
-      while (gofer::internal::sched.has_signal.load()) asm volatile("");
+      while (gofer::internal::preemption.has_signal.load()) asm volatile("");
     });
     wg.wait();
   });

@@ -11,8 +11,8 @@
 #include "../support/start_detached.h"
 #include "../support/wait_until.h"
 #include "runtime/goroutines/g.h"
+#include "runtime/poll/netpoll.h"
 #include "runtime/report/panic.h"
-#include "runtime/sched/sched.h"
 #include "scenarios.h"
 
 namespace {
@@ -119,7 +119,7 @@ int ends_while_others_wait() {
       gofer::go([other = event()] { other.wait_readable(); });
     }
     gofer::go([e] { e.wait_readable(); });
-    require(wait_until([] { return gofer::internal::sched.poll_waiters.load() == 11; }), "waits");
+    require(wait_until([] { return gofer::internal::poll_state.waiters.load() == 11; }), "waits");
   });
   say("completed");
   return 0;

@@ -14,7 +14,7 @@
 #include <new>
 
 #include "../support/wait_until.h"
-#include "runtime/sched/sched.h"
+#include "runtime/sched/schedule.h"
 #include "scenarios.h"
 
 namespace {
@@ -187,7 +187,7 @@ int no_mappings() {
       wait_at_gate();
     });
   }
-  const auto some_wait = [] { return gofer::internal::sched.stack_waiter_count.load() != 0; };
+  const auto some_wait = [] { return gofer::internal::stack_waiters.count.load() != 0; };
   require(wait_until([&] { return started == count || some_wait(); }), "no more can start");
   std::printf("at once: %s\n", started < count && some_wait() ? "some" : "all");
   return finish(count);

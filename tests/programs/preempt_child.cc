@@ -19,7 +19,8 @@
 #include "../support/wait_until.h"
 #include "os/raw_syscall.h"
 #include "os/thread.h"
-#include "runtime/sched/sched.h"
+#include "runtime/procs/thread_gate.h"
+#include "runtime/threads/m_table.h"
 #include "runtime/watch/preempt.h"
 #include "scenarios.h"
 
@@ -27,7 +28,9 @@ namespace {
 
 using namespace gofer::test;
 using namespace std::chrono_literals;
-using gofer::internal::sched;
+using gofer::internal::m_table;
+using gofer::internal::preemption;
+using gofer::internal::thread_gate;
 
 [[noreturn]] void spin() {
   for (;;) asm volatile("");
@@ -67,11 +70,12 @@ std::mutex shared_mutex;
 
 // f in more goroutines than there are Ps, until some of them were paused.
 void start_paused(void (*f)()) {
-  const uint64_t before = sched.paused.load();
+  const uint64_t before = preemption.paused.load();
   for (int i = 0; i < gofer::gomaxprocs(0) + 3; ++i) gofer::go(f);
   // Threads that wait for a lock lose their Ps to others.
   for (int i = 0; i < gofer::gomaxprocs(0); ++i) gofer::go(spin);
-  require(wait_until([&] { return sched.paused.load() >= before + 5; }), "goroutines were paused");
+  require(wait_until([&] { return preemption.paused.load() >= before + 5; }),
+          "goroutines were paused");
 }
 
 // ---- the classic programs
@@ -164,7 +168,7 @@ int return_with_tied() {
     });
   }
   for (int i = 0; i < gofer::gomaxprocs(0); ++i) gofer::go(spin);
-  require(wait_until([] { return sched.tied > 20; }, 10s), "goroutines are tied");
+  require(wait_until([] { return thread_gate.tied > 20; }, 10s), "goroutines are tied");
   return 4;
 }
 
@@ -344,8 +348,8 @@ int user_siginfo_handler() {
 int own_signals() {
   signal(SIGURG, on_user_signal);
   start_paused(spin);
-  const uint64_t before = sched.paused.load();
-  require(wait_until([&] { return sched.paused.load() > before + 50; }), "more pauses");
+  const uint64_t before = preemption.paused.load();
+  require(wait_until([&] { return preemption.paused.load() > before + 50; }), "more pauses");
   std::printf("user's: %d\n", user_signals.load());
   return 0;
 }
@@ -357,7 +361,7 @@ int own_signals_repeated() {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
   for (int i = 0; i < 200'000 && std::chrono::steady_clock::now() < end; ++i) {
     for (uint32_t id = 1;; ++id) {
-      gofer::internal::M* m = sched.m_table[id].load();
+      gofer::internal::M* m = m_table[id].load();
       if (m == nullptr) break;
       if (m->tid != 0) gofer::internal::signal_m(m);
     }

@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "runtime/base/sanitizer.h"
-#include "runtime/sched/sched.h"
+#include "runtime/process/settings.h"
+#include "runtime/procs/p_table.h"
+#include "runtime/procs/spinning.h"
 #include "support/event.h"
 #include "support/wait_until.h"
 
@@ -25,7 +27,7 @@ using test::wait_until;
 // every wake-up goes to another thread.
 int scaled(int rounds) {
   gomaxprocs(0);  // the environment has been read
-  const int divisor = (internal::sanitizers_enabled ? 20 : 1) * (internal::sched.gm ? 2 : 1);
+  const int divisor = (internal::sanitizers_enabled ? 20 : 1) * (internal::settings.gm ? 2 : 1);
   return rounds / divisor > 10 ? rounds / divisor : 10;
 }
 
@@ -285,8 +287,8 @@ void pause_for(std::mt19937& random) {
 }
 
 bool everything_idle() {
-  return internal::sched.idle_p_count.load() == internal::sched.procs.load() &&
-         internal::sched.spinning_ms.load() == 0;
+  return internal::wake_state.idle_p_count.load() == internal::p_table.in_use.load() &&
+         internal::wake_state.spinning_ms.load() == 0;
 }
 
 TEST(ParkReady, IdleProcessRunsAGoroutineFromAThread) {

@@ -13,7 +13,7 @@
 #include <string>
 
 #include "runtime/base/sanitizer.h"
-#include "runtime/sched/sched.h"
+#include "runtime/procs/retake.h"
 #include "runtime/sched/verify.h"
 #include "support/beside.h"
 #include "support/wait_until.h"
@@ -23,7 +23,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using namespace test;
-using internal::sched;
+using internal::taking;
 
 // Before the runtime reads it.
 [[maybe_unused]] const bool settings_made = [] {
@@ -76,7 +76,7 @@ class Scavenge : public testing::Test {
 TEST_F(Scavenge, AlsoTrimsGoroutinesThatParkAfterAPass) {
   gomaxprocs(0);
   if (internal::sanitizers_enabled) GTEST_SKIP() << "the sanitizer has memory of its own";
-  if (!sched.has_membarrier) GTEST_SKIP() << "no membarrier";
+  if (!taking.has_membarrier) GTEST_SKIP() << "no membarrier";
   constexpr int kb = 8192;
   const long before = resident_kb();
   std::atomic<long> deep{0};
@@ -102,7 +102,7 @@ TEST_F(Scavenge, AlsoTrimsGoroutinesThatParkAfterAPass) {
 TEST_F(Scavenge, ParkedGoroutinesGiveBackWhatLiesBelow) {
   gomaxprocs(0);
   if (internal::sanitizers_enabled) GTEST_SKIP() << "the sanitizer has memory of its own";
-  if (!sched.has_membarrier) GTEST_SKIP() << "no membarrier";
+  if (!taking.has_membarrier) GTEST_SKIP() << "no membarrier";
   constexpr int count = 200;
   constexpr int depth = 400;  // 400 KB
   const long before = resident_kb();

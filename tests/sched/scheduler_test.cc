@@ -7,7 +7,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/sched/sched.h"
+#include "runtime/procs/p_table.h"
+#include "runtime/sched/global_queue.h"
 #include "support/event.h"
 #include "support/model_gm.h"
 #include "support/procs.h"
@@ -18,8 +19,9 @@
 namespace gofer {
 namespace {
 
+using internal::global_queue;
 using internal::P;
-using internal::sched;
+using internal::p_table;
 using test::Event;
 using test::expect_quiet;
 using test::model_gm;
@@ -29,7 +31,7 @@ using test::put_off_look;
 using test::unpaused;
 using test::wait_until;
 
-P* first_p() { return sched.all_ps[0].load(); }
+P* first_p() { return p_table.all[0].load(); }
 
 TEST(Scheduler, GoroutineStartedLastRunsFirstAndTheOthersInOrder) {
   Procs one(1);
@@ -162,11 +164,11 @@ TEST(Overflow, MovesHalfOfTheQueueAndTheNewcomerToTheGlobalQueue) {
     // The 257th fills the ring (and runnext); the 258th sends the 257th there, and finds it full.
     for (int i = 0; i < 257; ++i) done.go(unpaused([&order, i] { order.push_back(i); }));
     before = stats().global_queue;
-    size_before = sched.queue_size.load();
+    size_before = global_queue.size.load();
     local_before = stats().procs[0].queued;
     done.go(unpaused([&order] { order.push_back(257); }));
     after = stats().global_queue;
-    size_after = sched.queue_size.load();
+    size_after = global_queue.size.load();
     local_after = stats().procs[0].queued;
     done.wait();
   }));
@@ -211,7 +213,7 @@ class Stranger {
     }));
   }
   void see() {
-    if (coming_ && seen_at_ == 0 && sched.queue_size.load() != 0)
+    if (coming_ && seen_at_ == 0 && global_queue.size.load() != 0)
       seen_at_ = first_p()->switches.load();
   }
   bool ran() const { return ran_; }

@@ -15,9 +15,9 @@
 #include "runtime/base/sanitizer.h"
 #include "runtime/goroutines/transitions.h"
 #include "runtime/procs/current.h"
+#include "runtime/procs/retake.h"
 #include "runtime/procs/spinning.h"
 #include "runtime/sched/global_queue.h"
-#include "runtime/sched/sched.h"
 #include "support/event.h"
 #include "support/model_gm.h"
 #include "support/procs.h"
@@ -28,8 +28,10 @@ namespace gofer {
 namespace {
 
 using internal::G;
-using internal::sched;
+using internal::global_queue;
 using internal::sched_lock;
+using internal::taking;
+using internal::wake_state;
 using test::Event;
 using test::expect_quiet;
 using test::model_gm;
@@ -42,7 +44,7 @@ TEST(Spinning, CountStaysBetweenZeroAndTheNumberOfThreads) {
   int32_t most = 0;
   std::thread sampler([&] {
     while (!stop) {
-      const int32_t now = sched.spinning_ms.load();
+      const int32_t now = wake_state.spinning_ms.load();
       if (now < least) least = now;
       if (now > most) most = now;
     }
@@ -112,20 +114,20 @@ TEST(Spinning, NoThreadStealsWhileHalfOfTheBusyProcessorsSpin) {
   done.go(std::ref(rich));
   done.go(std::ref(poor));
   EXPECT_TRUE(wait_until(
-      [&] { return rich.thread != 0 && poor.thread != 0 && sched.spinning_ms.load() == 0; }));
+      [&] { return rich.thread != 0 && poor.thread != 0 && wake_state.spinning_ms.load() == 0; }));
 
-  sched.spinning_ms.fetch_add(1);
-  sched.need_spinning.store(0);
+  wake_state.spinning_ms.fetch_add(1);
+  wake_state.need_spinning.store(0);
   const uint64_t steals_before = total_steals();
   const uint64_t stolen_before = total_stolen();
   rich.start = true;
   EXPECT_TRUE(wait_until([&] { return rich.started.load(); }));
   poor.end = true;
-  EXPECT_TRUE(wait_until([] { return sched.idle_p_count.load() == 1; }));
+  EXPECT_TRUE(wait_until([] { return wake_state.idle_p_count.load() == 1; }));
   EXPECT_EQ(total_steals(), steals_before);
   EXPECT_EQ(rich.ran, 0);
 
-  sched.spinning_ms.fetch_sub(1);
+  wake_state.spinning_ms.fetch_sub(1);
   internal::wake_p();
   EXPECT_TRUE(wait_until([&] { return rich.ran == 64; }));
   // Half of 63 in the ring, rounded up, again and again; runnext in the end.
@@ -147,14 +149,14 @@ TEST(Spinning, ThreadThatIsAskedToSpinsInSpiteOfTheLimit) {
   done.go(std::ref(rich));
   done.go(std::ref(poor));
   EXPECT_TRUE(wait_until(
-      [&] { return rich.thread != 0 && poor.thread != 0 && sched.spinning_ms.load() == 0; }));
-  sched.spinning_ms.fetch_add(1);
+      [&] { return rich.thread != 0 && poor.thread != 0 && wake_state.spinning_ms.load() == 0; }));
+  wake_state.spinning_ms.fetch_add(1);
   rich.start = true;
   EXPECT_TRUE(wait_until([&] { return rich.started.load(); }));
-  sched.need_spinning.store(1);
+  wake_state.need_spinning.store(1);
   poor.end = true;
   EXPECT_TRUE(wait_until([&] { return rich.ran > 0; }, std::chrono::seconds(20)));
-  sched.spinning_ms.fetch_sub(1);
+  wake_state.spinning_ms.fetch_sub(1);
   internal::wake_p();
   EXPECT_TRUE(wait_until([&] { return rich.ran == 10; }));
   rich.end = true;
@@ -184,10 +186,11 @@ TEST(GoingToSleep, LooksAtTheQueuesAgainAfterSpinning) {
   done.go(std::ref(rich));
   done.go(std::ref(poor));
   EXPECT_TRUE(wait_until(
-      [&] { return rich.thread != 0 && poor.thread != 0 && sched.spinning_ms.load() == 0; }));
+      [&] { return rich.thread != 0 && poor.thread != 0 && wake_state.spinning_ms.load() == 0; }));
   sched_lock.lock();
   poor.end = true;
-  EXPECT_TRUE(wait_until([&] { return sched.spinning_ms.load() == 1 && asleep(poor.thread); }));
+  EXPECT_TRUE(
+      wait_until([&] { return wake_state.spinning_ms.load() == 1 && asleep(poor.thread); }));
   rich.start = true;
   EXPECT_TRUE(wait_until([&] { return rich.started.load(); }));
   EXPECT_EQ(rich.ran, 0);
@@ -213,9 +216,9 @@ TEST(GoingToSleep, LooksAtTheGlobalQueueUnderTheLock) {
   });
   EXPECT_TRUE(wait_until([&] { return event.has_waiter(); }));
   done.go(std::ref(last));
-  EXPECT_TRUE(wait_until([&] { return last.thread != 0 && sched.spinning_ms.load() == 0; }));
-  sched.spinning_ms.fetch_add(1);
-  sched.need_spinning.store(0);
+  EXPECT_TRUE(wait_until([&] { return last.thread != 0 && wake_state.spinning_ms.load() == 0; }));
+  wake_state.spinning_ms.fetch_add(1);
+  wake_state.need_spinning.store(0);
   sched_lock.lock();
   last.end = true;
   EXPECT_TRUE(wait_until([&] { return asleep(last.thread); }));
@@ -228,7 +231,7 @@ TEST(GoingToSleep, LooksAtTheGlobalQueueUnderTheLock) {
     woken = true;
   });
   EXPECT_TRUE(wait_until([&] { return woken.load(); }, std::chrono::seconds(20)));
-  sched.spinning_ms.fetch_sub(1);
+  wake_state.spinning_ms.fetch_sub(1);
   internal::wake_p();
   waiter.join();
   done.wait();
@@ -237,7 +240,7 @@ TEST(GoingToSleep, LooksAtTheGlobalQueueUnderTheLock) {
 
 TEST(Parallelism, NoMoreGoroutinesRunAtOnceThanProcessors) {
   const int procs = gomaxprocs(0);
-  const uint64_t retaken = sched.retaken.load();
+  const uint64_t retaken = taking.retaken.load();
   std::atomic<int> inside{0};
   std::atomic<int> most{0};
   run([&] {
@@ -261,7 +264,7 @@ TEST(Parallelism, NoMoreGoroutinesRunAtOnceThanProcessors) {
   });
   // A thread that sleeps (in a page fault; under TSan in its atomics) loses its P, and goes on
   // without one until its next call of the runtime.
-  const auto slept = static_cast<int>(sched.retaken.load() - retaken);
+  const auto slept = static_cast<int>(taking.retaken.load() - retaken);
   EXPECT_LE(most, procs + slept) << slept << " Ps were taken from threads that slept";
 }
 

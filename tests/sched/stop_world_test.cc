@@ -12,10 +12,12 @@
 
 #include "os/thread.h"
 #include "runtime/base/sanitizer.h"
+#include "runtime/goroutines/spawn.h"
 #include "runtime/procs/current.h"
+#include "runtime/procs/p_table.h"
 #include "runtime/procs/stop_world.h"
-#include "runtime/sched/sched.h"
 #include "runtime/sched/verify.h"
+#include "runtime/threads/threads.h"
 #include "support/compute.h"
 #include "support/procs.h"
 #include "support/wait_until.h"
@@ -23,8 +25,10 @@
 namespace gofer {
 namespace {
 
+using internal::goroutines;
 using internal::M;
-using internal::sched;
+using internal::p_table;
+using internal::threads;
 using test::compute;
 using test::Procs;
 using test::wait_until;
@@ -255,11 +259,11 @@ TEST(StopWorld, NothingIsScheduledWhileItStands) {
     EXPECT_EQ(m, nullptr);
     const int64_t first = yields;
     uint64_t switches = 0;
-    for (int i = 0; i < sched.procs.load(); ++i) switches += sched.all_ps[i].load()->switches;
+    for (int i = 0; i < p_table.in_use.load(); ++i) switches += p_table.all[i].load()->switches;
     for (int i = 0; i < 20; ++i) std::this_thread::yield();
     // Each may still come to the end of its round, outside of the runtime.
     EXPECT_LE(yields, first + 4);
-    for (int i = 0; i < sched.procs.load(); ++i) switches -= sched.all_ps[i].load()->switches;
+    for (int i = 0; i < p_table.in_use.load(); ++i) switches -= p_table.all[i].load()->switches;
     EXPECT_EQ(switches, 0u);
     internal::start_the_world(m);
   }

@@ -13,8 +13,8 @@
 #include <cstdlib>
 #include <thread>
 
-#include "runtime/sched/sched.h"
 #include "runtime/sched/verify.h"
+#include "runtime/watch/preempt.h"
 #include "support/procs.h"
 #include "support/wait_until.h"
 
@@ -40,7 +40,7 @@ inline void compute(int n) {
   for (int i = 0; i < n; ++i) asm volatile("");
 }
 
-inline uint64_t pauses() { return internal::sched.paused.load(); }
+inline uint64_t pauses() { return internal::preemption.paused.load(); }
 
 /// A goroutine that sleeps again and again, and counts how often it was woken.
 class Light {
@@ -73,10 +73,10 @@ class PausingTest : public testing::Test {
  protected:
   void SetUp() override {
     gomaxprocs(0);
-    if (!internal::sched.has_signal) GTEST_SKIP() << "no thread is paused in this build";
+    if (!internal::preemption.has_signal) GTEST_SKIP() << "no thread is paused in this build";
   }
   void TearDown() override {
-    if (!internal::sched.has_signal) return;
+    if (!internal::preemption.has_signal) return;
     EXPECT_TRUE(wait_until([] { return num_goroutine() == 0; }));
     internal::verify_scheduler();
   }

@@ -11,7 +11,7 @@
 #include <string>
 #include <system_error>
 
-#include "runtime/sched/sched.h"
+#include "runtime/poll/netpoll.h"
 #include "runtime/sched/verify.h"
 #include "support/scaled.h"
 #include "support/wait_until.h"
@@ -49,7 +49,7 @@ inline std::size_t fill(const fd& out) {
 
 /// Whether so many goroutines and threads wait for descriptors soon.
 [[nodiscard]] inline bool waiting_for_io(int n) {
-  return wait_until([n] { return internal::sched.poll_waiters.load() == n; });
+  return wait_until([n] { return internal::poll_state.waiters.load() == n; });
 }
 
 /// How many descriptors the process has; 0 if that cannot be known.
@@ -72,7 +72,7 @@ class NetworkTest : public testing::Test {
   }
   void TearDown() override {
     EXPECT_TRUE(wait_until([] { return num_goroutine() == 0; }));
-    EXPECT_EQ(internal::sched.poll_waiters.load(), 0);
+    EXPECT_EQ(internal::poll_state.waiters.load(), 0);
     EXPECT_LE(open_descriptors(), before_ + 8) << "the runtime has some of its own";
     internal::verify_scheduler();
   }

@@ -5,7 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "runtime/procs/current.h"
-#include "runtime/sched/sched.h"
+#include "runtime/procs/p_table.h"
+#include "runtime/procs/spinning.h"
 #include "support/wait_until.h"
 
 namespace gofer::test {
@@ -27,8 +28,8 @@ inline void put_off_look() {
 inline void expect_quiet() {
   ASSERT_TRUE(wait_until([] {
     return num_goroutine() == 0 &&
-           internal::sched.idle_p_count.load() == internal::sched.procs.load() &&
-           internal::sched.spinning_ms.load() == 0;
+           internal::wake_state.idle_p_count.load() == internal::p_table.in_use.load() &&
+           internal::wake_state.spinning_ms.load() == 0;
   }));
 }
 

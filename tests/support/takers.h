@@ -10,9 +10,9 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/procs/p_table.h"
 #include "runtime/procs/procs.h"
 #include "runtime/procs/retake.h"
-#include "runtime/sched/sched.h"
 
 namespace gofer::test {
 
@@ -36,8 +36,8 @@ class Takers {
     for (int i = 0; i < n; ++i) {
       threads_.emplace_back([this] {
         while (!stop_) {
-          for (int p = 0; p < internal::sched.procs.load(); ++p) {
-            if (retake(internal::sched.all_ps[p].load())) taken_.fetch_add(1);
+          for (int p = 0; p < internal::p_table.in_use.load(); ++p) {
+            if (retake(internal::p_table.all[p].load())) taken_.fetch_add(1);
           }
           std::this_thread::yield();
         }
@@ -66,7 +66,7 @@ class RetakeTest : public testing::Test {
  protected:
   void SetUp() override {
     gomaxprocs(0);
-    if (!internal::sched.has_membarrier) GTEST_SKIP() << "no membarrier, no retake";
+    if (!internal::taking.has_membarrier) GTEST_SKIP() << "no membarrier, no retake";
   }
 };
 

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/sched/sched.h"
+#include "runtime/procs/p_table.h"
 #include "support/quiescent.h"
 #include "support/scaled.h"
 #include "support/wait_until.h"
@@ -29,7 +29,7 @@ using done_chan = recv_chan<std::monostate>;
 
 std::size_t timers() {
   std::size_t n = 0;
-  for (int i = 0; i < gomaxprocs(0); ++i) n += internal::sched.all_ps[i].load()->timers.count();
+  for (int i = 0; i < gomaxprocs(0); ++i) n += internal::p_table.all[i].load()->timers.count();
   return n;
 }
 

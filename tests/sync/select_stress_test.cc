@@ -19,7 +19,7 @@
 
 #include "runtime/base/sanitizer.h"
 #include "runtime/procs/current.h"
-#include "runtime/sched/sched.h"
+#include "runtime/procs/p_table.h"
 #include "support/chan_waiters.h"
 #include "support/quiescent.h"
 #include "support/scaled.h"
@@ -491,7 +491,7 @@ TEST_F(SelectStress, WithTimeLimitsLeavesNoTimersBehind) {
   const int rounds = scaled(100'000);
   const auto timers = [] {
     std::size_t n = 0;
-    for (int i = 0; i < gomaxprocs(0); ++i) n += internal::sched.all_ps[i].load()->timers.count();
+    for (int i = 0; i < gomaxprocs(0); ++i) n += internal::p_table.all[i].load()->timers.count();
     return n;
   };
   chan<int> c(0);

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/sched/sched.h"
+#include "runtime/wait/waiter.h"
 #include "support/chan_waiters.h"
 #include "support/quiescent.h"
 #include "support/scaled.h"
@@ -410,9 +410,8 @@ TEST(Singleflight, ThatEndsByGoexitTellsTheOthersSo) {
   ASSERT_TRUE(wait_until([&] { return test::waiting_receivers(gate) == 1; }));
   for (int i = 0; i < 3; ++i) wg.go(share);
   std::thread thread(share);
-  ASSERT_TRUE(wait_until([&] {
-    return stats().idle_procs == stats().gomaxprocs && internal::sched.parked_threads == 1;
-  }));
+  ASSERT_TRUE(wait_until(
+      [&] { return stats().idle_procs == stats().gomaxprocs && internal::parked_threads == 1; }));
   gate.send(0);
   thread.join();
   wg.wait();

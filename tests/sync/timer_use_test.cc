@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/sched/sched.h"
+#include "runtime/procs/p_table.h"
 #include "support/goroutines_and_threads.h"
 #include "support/model_gm.h"
 #include "support/procs.h"
@@ -405,7 +405,7 @@ TEST(Timer, AMillionCanWaitAndBeStopped) {
 // Timers that wait in the heaps of all processors.
 std::size_t pending_timers() {
   std::size_t n = 0;
-  for (const auto& p : internal::sched.all_ps) {
+  for (const auto& p : internal::p_table.all) {
     if (internal::P* here = p.load(); here != nullptr) n += here->timers.count();
   }
   return n;

@@ -14,9 +14,9 @@
 #include <exception>
 #include <typeinfo>
 
+#include "runtime/goroutines/spawn.h"
 #include "runtime/procs/current.h"
 #include "runtime/report/panic.h"
-#include "runtime/sched/sched.h"
 #include "runtime/sched/switch.h"
 
 namespace gofer {
@@ -61,7 +61,7 @@ void goexit() {
   if (m == nullptr || m->curg == nullptr) {
     fatal_error("goexit() was called outside of a goroutine");
   }
-  if (m->curg->is_main) sched.main_called_goexit.store(true, seq_cst);
+  if (m->curg->is_main) goroutines.main_called_goexit.store(true, seq_cst);
   m->curg->head->exits = true;
   unwind_all();
 }

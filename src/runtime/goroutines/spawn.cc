@@ -9,12 +9,12 @@
 
 #include "runtime/goroutines/local.h"
 #include "runtime/goroutines/transitions.h"
+#include "runtime/process/process_state.h"
 #include "runtime/process/start.h"
 #include "runtime/procs/current.h"
 #include "runtime/procs/spinning.h"
 #include "runtime/sched/global_queue.h"
 #include "runtime/sched/queues.h"
-#include "runtime/sched/sched.h"
 #include "runtime/sched/schedule.h"
 
 namespace gofer::detail {
@@ -80,7 +80,7 @@ bool apply(G* g, const go_options& options) {
 void make_runnable(M* m, G* g) {
   P* p = m->p;
   if (p->next_id == p->last_id) {
-    p->next_id = sched.last_id.fetch_add(id_batch, relaxed) + 1;
+    p->next_id = goroutines.last_id.fetch_add(id_batch, relaxed) + 1;
     p->last_id = p->next_id + id_batch;
   }
   g->id = p->next_id++;
@@ -92,8 +92,8 @@ void make_runnable(M* m, G* g) {
 
 // By a thread without a P.
 void make_runnable(G* g) {
-  g->id = sched.last_id.fetch_add(1, relaxed) + 1;
-  sched.live.fetch_add(1, relaxed);
+  g->id = goroutines.last_id.fetch_add(1, relaxed) + 1;
+  goroutines.live.fetch_add(1, relaxed);
   transition::created(nullptr, g);
   put_global(g);
   wake_p();
@@ -137,7 +137,7 @@ void start_goroutine(void* closure, void (*entry)(void*)) noexcept {
   g->create_pc = g->is_main ? 0 : reinterpret_cast<uintptr_t>(__builtin_return_address(0));
   M* m = enter();
   if (m == nullptr) {
-    if (sched.forked.load(relaxed)) used_after_fork();
+    if (process.forked.load(relaxed)) used_after_fork();
     g->parent_id = 0;
     make_runnable(g);
     return;
@@ -173,7 +173,7 @@ void run_main(void (*entry)(void*), void* arg) {
   void* place = new_goroutine(nullptr);
   ::new (place) Main{entry, arg, &returned};
   g_of_closure(place)->is_main = true;
-  sched.runs.fetch_add(1, seq_cst);
+  goroutines.runs.fetch_add(1, seq_cst);
   start_goroutine(place, [](void* p) {
     auto* self = static_cast<Main*>(p);
     self->entry(self->arg);
@@ -181,12 +181,14 @@ void run_main(void (*entry)(void*), void* arg) {
     self->returned->done();
   });
   returned.wait();
-  sched.runs.fetch_sub(1, seq_cst);
+  goroutines.runs.fetch_sub(1, seq_cst);
 }
 
 }  // namespace gofer::detail
 
 namespace gofer::internal {
+
+constinit Goroutines goroutines;
 
 G* take_g_from_scheduler(M* m) {
   return m != nullptr ? detail::take_record_of(m->p) : take_free_g();

@@ -1,5 +1,9 @@
-// Starting a goroutine from within the scheduler.
+// Starting goroutines from within the scheduler, and the counts of goroutines.
 #pragma once
+
+#include <cstdint>
+
+#include "runtime/base/atomic.h"
 
 namespace gofer::internal {
 
@@ -8,10 +12,20 @@ struct M;
 
 inline constexpr int id_batch = 16;  // a P takes so many ids at a time
 
-/// On g0 with a P, or inside: the record of a goroutine to be started from there; nullptr: no
-/// memory for one more. It is to be started, or given to put_free_g.
+struct alignas(64) Goroutines {
+  atomic<uint64_t> last_id{0};
+  atomic<int64_t> live{0};  // as P::live, but for callers without a P
+  atomic<int32_t> runs{0};  // calls of run() that wait
+  atomic<bool> main_called_goexit{false};
+};
+
+[[gnu::visibility("hidden")]] extern Goroutines goroutines;
+
+/// Takes a record for a goroutine that the scheduler itself starts. The caller is on g0 with a P,
+/// or inside, and starts it, or gives it to put_free_g. Returns nullptr without memory for one
+/// more.
 G* take_g_from_scheduler(M* m);
-/// A goroutine whose whole life is entry(closure), where the closure holds the pointer `arg`.
+/// Starts g, whose whole life is entry(closure), where the closure holds the pointer `arg`.
 void start_from_scheduler(M* m, G* g, void (*entry)(void* closure), void* arg);
 
 }  // namespace gofer::internal

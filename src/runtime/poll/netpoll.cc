@@ -12,7 +12,6 @@
 #include "runtime/report/panic.h"
 #include "runtime/sched/g_queue.h"
 #include "runtime/sched/queues.h"
-#include "runtime/sched/sched.h"
 #include "runtime/sched/switch.h"
 #include "runtime/threads/idle.h"
 #include "runtime/wait/park.h"
@@ -20,6 +19,9 @@
 #include "runtime/watch/sysmon.h"
 
 namespace gofer::internal {
+
+constinit PollState poll_state;
+
 namespace {
 
 constexpr int events_at_once = 128;
@@ -39,7 +41,7 @@ struct Records {
 constinit Records records;
 
 // The poller in use: its queue in the lower half, above it a number that is another one for each
-// poller. Written under the lock of the records, first before sched.has_poller.
+// poller. Written under the lock of the records, first before poll_state.in_use.
 constinit atomic<uint64_t> instance{0};
 constinit atomic<int> bell{-1};         // of that poller
 constinit atomic<bool> is_deaf{false};  // the bell has failed to wake somebody
@@ -71,9 +73,9 @@ int start_poller() {
   int error = 0;
   {
     LockGuard guard(records.lock);
-    if (sched.has_poller.load(relaxed)) return 0;
+    if (poll_state.in_use.load(relaxed)) return 0;
     error = open_instance_locked();
-    if (error == 0) sched.has_poller.store(true, release);
+    if (error == 0) poll_state.in_use.store(true, release);
   }
   if (error == EPERM || error == ENOSYS || error == EACCES) {
     say_once(os::poller_open_fails, error);
@@ -169,7 +171,7 @@ void for_each_record(F f) {
 // Every wait for a descriptor fails, from now on.
 void fail_all(const char* what, int error, GQueue& list) {
   failure.store(error, seq_cst);
-  sched.has_poller.store(false, seq_cst);
+  poll_state.in_use.store(false, seq_cst);
   say_once(what, error);
   for_each_record([&](PollDesc* desc) {
     for (PollSide* side : {&desc->in, &desc->out}) {
@@ -228,7 +230,7 @@ void replace_instance(uint64_t used, GQueue& list) {
   for_each_record([&](PollDesc* desc) { watch_again(desc, list); });
   // A poller that sleeps in the old instance hears nothing of the new one, and while it sleeps
   // nobody else polls. A signal ends its call.
-  if (M* m = sched.poller.load(acquire); m != nullptr && m != current_m()) signal_m(m);
+  if (M* m = idle_ms.poller.load(acquire); m != nullptr && m != current_m()) signal_m(m);
 }
 
 // 0 or an errno value. If the instance changes meanwhile, either its opener finds the descriptor in
@@ -262,7 +264,7 @@ int poll_open(int fd, PollDesc*& desc) {
   Inside inside;
   desc = nullptr;
   if (const int error = failure.load(relaxed); error != 0) return error;
-  if (!sched.has_poller.load(acquire)) {
+  if (!poll_state.in_use.load(acquire)) {
     if (const int error = start_poller(); error != 0) return error;
     want_poller();
   }
@@ -329,9 +331,9 @@ PollEnd poll_wait(PollDesc* desc, PollSide& side, Closable* done) {
     }
     Waiter w(m);
     side.waiter = &w;
-    sched.poll_waiters.fetch_add(1, relaxed);
+    poll_state.waiters.fetch_add(1, relaxed);
     const bool roused = park(m, w, WaitReason::io_wait, {unlock_side, &side}, limit);
-    sched.poll_waiters.fetch_sub(1, relaxed);
+    poll_state.waiters.fetch_sub(1, relaxed);
     if (roused && w.ok) return PollEnd::ready;
     if (roused) continue;
     side.lock.lock();
@@ -352,7 +354,7 @@ namespace {
 // ends its sleep.
 int64_t shorter_if_deaf(int64_t timeout_ns) {
   const bool deaf = is_deaf.load(relaxed);
-  if (!deaf && sched.has_signal.load(relaxed)) return timeout_ns;
+  if (!deaf && preemption.has_signal.load(relaxed)) return timeout_ns;
   const int64_t most = deaf ? deaf_ns : unsignalled_ns;
   return timeout_ns < 0 || timeout_ns > most ? most : timeout_ns;
 }
@@ -372,21 +374,21 @@ void mend_if_deaf(GQueue& list) {
 // The break is for the M that sleeps in the netpoller. A look of another M, which began before that
 // one was the poller, must not take it away.
 void pass_on_break(int64_t timeout_ns) {
-  M* poller = sched.poller.load(acquire);
+  M* poller = idle_ms.poller.load(acquire);
   if (timeout_ns == 0 && poller != nullptr && poller != current_m()) netpoll_break(poller);
 }
 
 }  // namespace
 
 void netpoll(int64_t timeout_ns, GQueue& list) {
-  if (!sched.has_poller.load(acquire)) return;  // for the instance
+  if (!poll_state.in_use.load(acquire)) return;  // for the instance
   mend_if_deaf(list);
   if (list.front() != nullptr) timeout_ns = 0;
   os::PollEvent events[events_at_once];
   const uint64_t used = instance.load(relaxed);
   const int n =
       os::poller_wait(poller_of(used), events, events_at_once, shorter_if_deaf(timeout_ns));
-  bump(sched.polls);
+  bump(poll_state.visits);
   if (n == -EBADF || n == -EINVAL) {
     replace_instance(used, list);
   } else if (n < 0) {
@@ -421,7 +423,7 @@ void netpoll_mend(GQueue& list) {
 }
 
 void netpoll_look_soon() {
-  if (sched.has_poller.load(acquire) && !netpoll_is_open()) wake_sysmon();
+  if (poll_state.in_use.load(acquire) && !netpoll_is_open()) wake_sysmon();
 }
 
 void netpoll_break(M* m) {
@@ -434,7 +436,7 @@ void netpoll_break(M* m) {
 // The kernel takes an event back if the program closes the bell before the poller's thread has got
 // a processor. The poller, with a P that was given to it, would sleep until its time is over.
 void netpoll_break_again() {
-  M* m = sched.poller.load(acquire);
+  M* m = idle_ms.poller.load(acquire);
   if (m != nullptr && m->polls.load(relaxed) && m->note.is_said()) netpoll_break(m);
 }
 

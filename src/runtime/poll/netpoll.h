@@ -55,6 +55,14 @@ struct PollDesc {
 
 enum class PollEnd : uint8_t { ready, closed, timed_out, cancelled, lost, failed };
 
+struct alignas(64) PollState {
+  atomic<bool> in_use{false};
+  atomic<int32_t> waiters{0};  // goroutines and threads that wait for a descriptor
+  atomic<uint64_t> visits{0};  // to the netpoller; a hint
+};
+
+[[gnu::visibility("hidden")]] extern PollState poll_state;
+
 /// Begins to watch fd. 0 and a record, or nullptr for what cannot be watched, such as a regular
 /// file; or an errno value.
 int poll_open(int fd, PollDesc*& desc);

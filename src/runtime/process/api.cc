@@ -6,12 +6,18 @@
 #include <cerrno>
 
 #include "os/thread.h"
+#include "runtime/goroutines/spawn.h"
 #include "runtime/process/start.h"
 #include "runtime/procs/current.h"
+#include "runtime/procs/p_table.h"
+#include "runtime/procs/retake.h"
+#include "runtime/procs/spinning.h"
 #include "runtime/report/panic.h"
 #include "runtime/sched/global_queue.h"
-#include "runtime/sched/sched.h"
 #include "runtime/sched/switch.h"
+#include "runtime/threads/idle.h"
+#include "runtime/threads/threads.h"
+#include "runtime/watch/preempt.h"
 
 namespace gofer {
 
@@ -45,12 +51,12 @@ int set_max_threads(int n) {
   ensure_started();
   M* m = enter();
   sched_lock.lock();
-  const int old = sched.max_ms;
+  const int old = threads.limit;
   if (n > 0) {
-    sched.max_ms = n < static_cast<int>(PWord::max_owner) ? n : static_cast<int>(PWord::max_owner);
+    threads.limit = n < static_cast<int>(PWord::max_owner) ? n : static_cast<int>(PWord::max_owner);
   }
-  const bool exceeded = sched.ms > sched.max_ms;
-  const int limit = sched.max_ms;
+  const bool exceeded = threads.count > threads.limit;
+  const int limit = threads.limit;
   sched_lock.unlock();
   if (m != nullptr) leave(m);
   if (exceeded) fatal_thread_limit(limit);
@@ -58,7 +64,7 @@ int set_max_threads(int n) {
 }
 
 std::size_t num_goroutine() {
-  int64_t n = sched.live.load(relaxed);
+  int64_t n = goroutines.live.load(relaxed);
   for (P* p : ps_ever()) n += p->live.load(relaxed);
   return n > 0 ? static_cast<std::size_t>(n) : 0;
 }
@@ -103,19 +109,19 @@ std::string_view name() noexcept {
 scheduler_stats stats() {
   ensure_started();
   scheduler_stats s{};
-  s.procs.reserve(static_cast<std::size_t>(sched.procs.load(acquire)));
+  s.procs.reserve(static_cast<std::size_t>(p_table.in_use.load(acquire)));
   M* m = enter();
   sched_lock.lock();
-  s.gomaxprocs = sched.procs.load(relaxed);
-  s.idle_procs = sched.idle_p_count.load(relaxed);
-  s.threads = sched.ms;
-  s.idle_threads = sched.idle_m_count;
-  s.spinning_threads = sched.spinning_ms.load(relaxed);
+  s.gomaxprocs = p_table.in_use.load(relaxed);
+  s.idle_procs = wake_state.idle_p_count.load(relaxed);
+  s.threads = threads.count;
+  s.idle_threads = idle_ms.count;
+  s.spinning_threads = wake_state.spinning_ms.load(relaxed);
   s.global_queue = global_count_locked();
   sched_lock.unlock();
   if (m != nullptr) leave(m);
   for (int i = 0; i < s.gomaxprocs; ++i) {
-    P* p = sched.all_ps[i].load(acquire);
+    P* p = p_table.all[i].load(acquire);
     s.procs.push_back({.started = p->started.load(relaxed),
                        .switches = p->switches.load(relaxed),
                        .steals = p->steals.load(relaxed),
@@ -123,8 +129,8 @@ scheduler_stats stats() {
                        .queued = p->queue.size() + (p->queue.has_next() ? 1u : 0u)});
   }
   s.goroutines = num_goroutine();
-  s.preemptions = sched.paused.load(relaxed);
-  s.handoffs = sched.retaken.load(relaxed);
+  s.preemptions = preemption.paused.load(relaxed);
+  s.handoffs = taking.retaken.load(relaxed);
   return s;
 }
 

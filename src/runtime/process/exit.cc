@@ -37,11 +37,11 @@
 
 #include "os/process.h"
 #include "os/thread.h"
+#include "runtime/process/process_state.h"
 #include "runtime/procs/current.h"
 #include "runtime/procs/lost.h"
 #include "runtime/procs/retake.h"
 #include "runtime/report/panic.h"
-#include "runtime/sched/sched.h"
 #include "runtime/sched/sched_lock.h"
 #include "runtime/threads/threads.h"
 #include "runtime/threads/transitions.h"
@@ -70,16 +70,16 @@ void leave_scheduler(M* m) {
   }
   if (has_p) end_m(m);
   LockGuard guard(sched_lock);
-  --sched.ms;
+  --threads.count;
   gofer_current_m = nullptr;
 }
 
 void begin_exit(int status, void*) {
-  if (sched.forked.load(relaxed)) return;
+  if (process.forked.load(relaxed)) return;
   wait_for_report();
   if (M* m = current_m(); m != nullptr) leave_scheduler(m);
   exit_status.store(status, relaxed);
-  sched.exit_tid.store(os::thread_id(), seq_cst);
+  process.exit_tid.store(os::thread_id(), seq_cst);
 }
 
 struct ExitWatch {
@@ -89,7 +89,7 @@ struct ExitWatch {
 thread_local ExitWatch exit_watch;
 
 [[gnu::destructor(101)]] void finish_exit() {
-  if (!sched.forked.load(relaxed)) forbid_reports();
+  if (!process.forked.load(relaxed)) forbid_reports();
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "os/thread.h"
-#include "runtime/sched/sched.h"
+#include "runtime/process/process_state.h"
 
 namespace gofer::internal {
 
@@ -15,7 +15,7 @@ void install_exit_handlers();
 
 /// Whether the calling thread runs the exit handlers.
 inline bool is_exiting_thread() {
-  const int tid = sched.exit_tid.load(relaxed);
+  const int tid = process.exit_tid.load(relaxed);
   return tid != 0 && tid == os::thread_id();
 }
 

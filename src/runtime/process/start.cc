@@ -18,14 +18,18 @@
 #include "runtime/process/debug_env.h"
 #include "runtime/process/exit.h"
 #include "runtime/process/one_copy.h"
+#include "runtime/process/process_state.h"
 #include "runtime/process/sanitizer_mismatch.h"
+#include "runtime/process/settings.h"
 #include "runtime/procs/current.h"
+#include "runtime/procs/p_table.h"
 #include "runtime/procs/procs.h"
+#include "runtime/procs/retake.h"
 #include "runtime/procs/stop_world.h"
 #include "runtime/report/panic.h"
-#include "runtime/sched/sched.h"
 #include "runtime/sched/sched_lock.h"
 #include "runtime/sched/switch.h"
+#include "runtime/threads/m_table.h"
 #include "runtime/threads/template_thread.h"
 #include "runtime/threads/thread_calls.h"
 #include "runtime/threads/threads.h"
@@ -40,8 +44,8 @@ thread_local constinit gofer::internal::M* gofer_current_m
 
 namespace gofer::internal {
 
-constinit SchedLock sched_lock;
-constinit Sched sched;
+constinit ProcessState process;
+constinit Settings settings;
 
 namespace {
 
@@ -61,8 +65,8 @@ const char* variable(const char* name) {
 // The next entry is made to fail: a goroutine's because it does not have its P any more, that of an
 // foreign thread because the runtime has to be started again.
 void on_fork_child() {
-  sched.forked.store(true, relaxed);
-  sched.started.store(false, relaxed);
+  process.forked.store(true, relaxed);
+  process.started.store(false, relaxed);
   forget_report();
   if (M* m = current_m(); m != nullptr) {
     m->p_word = ~uint64_t{0};
@@ -89,19 +93,19 @@ void set_up_stacks(const DebugEnv& env) {
 void read_environment() {
   const DebugEnv env = parse_debug_env(variable("GOFER_DEBUG"), variable("GOMAXPROCS"),
                                        variable("GOFER_STACK_SIZE"), complain);
-  sched.gm = env.model_gm;
-  sched.idle_ns = env.idle_ms * 1'000'000;
-  sched.scavenge_ns = env.scavenge_ms * 1'000'000;
+  settings.gm = env.model_gm;
+  settings.idle_ns = env.idle_ms * 1'000'000;
+  settings.scavenge_ns = env.scavenge_ms * 1'000'000;
   async_preempt_off = env.async_preempt_off;
-  sched.has_membarrier.store(env.membarrier && os::membarrier_register(), relaxed);
-  sched.has_proc = env.procfs;
+  taking.has_membarrier.store(env.membarrier && os::membarrier_register(), relaxed);
+  settings.has_proc = env.procfs;
   set_zero_stacks(env.zero_stacks);
   set_schedtrace(env.schedtrace_ms, env.scheddetail);
   set_up_stacks(env);
   const int procs = env.gomaxprocs != 0 ? env.gomaxprocs : default_gomaxprocs();
   LockGuard guard(sched_lock);
   const int got = resize_ps(procs < max_procs ? procs : max_procs);
-  for (int i = got - 1; i >= 0; --i) put_idle_p(sched.all_ps[i].load(relaxed));
+  for (int i = got - 1; i >= 0; --i) put_idle_p(p_table.all[i].load(relaxed));
 }
 
 // The runtime's own threads take no signals; Ms have the mask of who starts the runtime.
@@ -131,10 +135,10 @@ void prepare() {
   static bool prepared = false;
   if (prepared) return;
   constexpr size_t table = (PWord::max_owner + 1) * sizeof(atomic<M*>);
-  sched.m_table = static_cast<atomic<M*>*>(os::reserve(table));
-  if (sched.m_table == nullptr) throw std::bad_alloc();
+  m_table = static_cast<atomic<M*>*>(os::reserve(table));
+  if (m_table == nullptr) throw std::bad_alloc();
   read_environment();
-  if (sched.procs.load(relaxed) == 0) throw std::bad_alloc();
+  if (p_table.in_use.load(relaxed) == 0) throw std::bad_alloc();
   claim_process();
   warn_of_sanitizer();
   install_terminate_report();
@@ -143,7 +147,7 @@ void prepare() {
   if (!has_signal && !async_preempt_off && !tsan_enabled) {
     warn("sigaction fails for SIGURG: a goroutine that computes is not preempted");
   }
-  sched.has_signal.store(has_signal, relaxed);
+  preemption.has_signal.store(has_signal, relaxed);
   install_exit_handlers();
   os::at_fork_in_child(on_fork_child);
   prepared = true;
@@ -152,22 +156,22 @@ void prepare() {
 }  // namespace
 
 void start_runtime() {
-  if (sched.forked.load(relaxed)) used_after_fork();
+  if (process.forked.load(relaxed)) used_after_fork();
   static constinit Lock starting{LockRank::world};
   LockGuard guard(starting);
-  if (sched.started.load(relaxed)) return;
+  if (process.started.load(relaxed)) return;
   watch_for_exit();
   prepare();
   if (const int error = start_own_threads(); error != 0) {
     throw std::system_error(error, std::generic_category(), "gofer: cannot start a thread");
   }
-  sched.started.store(true, release);
+  process.started.store(true, release);
 }
 
 void stop_scheduling() {
-  sched.exit_m.store(current_m(), relaxed);
-  sched.exiting.store(true, seq_cst);
-  if (sched.m_table != nullptr) let_paused_go();
+  process.exit_m.store(current_m(), relaxed);
+  process.exiting.store(true, seq_cst);
+  if (m_table != nullptr) let_paused_go();
   for (P* p : all_ps()) p->preempt.store(true, relaxed);
 }
 

@@ -1,13 +1,13 @@
 // The runtime's start, on first use, and the end of scheduling. See start.cc.
 #pragma once
 
-#include "runtime/sched/sched.h"
+#include "runtime/process/process_state.h"
 
 namespace gofer::internal {
 
 void start_runtime();
 inline void ensure_started() {
-  if (!sched.started.load(acquire)) [[unlikely]]
+  if (!process.started.load(acquire)) [[unlikely]]
     start_runtime();
 }
 

@@ -5,11 +5,15 @@
 
 #include "os/thread.h"
 #include "os/thread_state.h"
+#include "runtime/process/settings.h"
 #include "runtime/procs/thread_gate.h"
-#include "runtime/sched/sched.h"
+#include "runtime/threads/m_table.h"
 #include "runtime/watch/preempt.h"
 
 namespace gofer::internal {
+
+constinit atomic<int> lost_ms{0};
+
 namespace {
 
 constexpr int64_t budget_ns = 1'000'000;  // processor time of a thread without a P
@@ -29,7 +33,7 @@ void look_at(M* m) {
 }  // namespace
 
 os::ThreadState look_at_thread(const M* m) {
-  return sched.has_proc ? os::thread_state(m->tid) : os::ThreadState();
+  return settings.has_proc ? os::thread_state(m->tid) : os::ThreadState();
 }
 
 void note_lost(M* m, int64_t cpu_ns, uint32_t crowd) {
@@ -37,7 +41,7 @@ void note_lost(M* m, int64_t cpu_ns, uint32_t crowd) {
   uint32_t none = no_crowd;
   if (!m->lost_in.compare_exchange_strong(none, crowd, acq_rel)) return;
   join_crowd(crowd);
-  sched.lost_ms.fetch_add(1, relaxed);
+  lost_ms.fetch_add(1, relaxed);
 }
 
 void forget_lost(M* m) {
@@ -45,14 +49,14 @@ void forget_lost(M* m) {
   const uint32_t crowd = m->lost_in.exchange(no_crowd, acq_rel);
   if (crowd == no_crowd) return;
   leave_crowd(crowd);
-  sched.lost_ms.fetch_sub(1, relaxed);
+  lost_ms.fetch_sub(1, relaxed);
 }
 
 void pause_lost() {
-  if (sched.lost_ms.load(relaxed) == 0) return;
+  if (lost_ms.load(relaxed) == 0) return;
   uint32_t id = next;
   for (int looked = 0; looked < looks_a_round;) {
-    M* m = sched.m_table[id].load(acquire);
+    M* m = m_table[id].load(acquire);
     if (m != nullptr && m->lost_in.load(acquire) != no_crowd) {
       ++looked;
       look_at(m);

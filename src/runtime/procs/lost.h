@@ -4,9 +4,13 @@
 #include <cstdint>
 
 #include "os/thread_state.h"
+#include "runtime/base/atomic.h"
 #include "runtime/threads/m.h"
 
 namespace gofer::internal {
+
+/// How many Ms have M::lost_in set.
+[[gnu::visibility("hidden")]] extern atomic<int> lost_ms;
 
 /// m sleeps in a crowd (thread_gate.h) and loses its P, or has just lost it, without noticing. If m
 /// computes on, sysmon pauses it. cpu_ns is its processor time now, or -1.

@@ -27,7 +27,7 @@
 // taker with an old value in hand fails. An M that lost its P keeps the pointer and the old
 // value until its next entry; the pointer stays valid because Ps are never freed.
 //
-// One taker at a time (sched.taking). With two, a second `retaking` of the same generation could be
+// One taker at a time (taking.lock). With two, a second `retaking` of the same generation could be
 // answered by the first taker's compare-and-swap, whose membarrier is long past.
 //
 // A P that was taken while the world stood still may be given back to the M it came from, in the

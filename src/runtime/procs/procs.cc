@@ -8,17 +8,25 @@
 
 #include "os/thread.h"
 #include "runtime/procs/lost.h"
+#include "runtime/procs/p_table.h"
 #include "runtime/procs/spinning.h"
+#include "runtime/procs/stop_world.h"
 #include "runtime/procs/thread_gate.h"
 #include "runtime/procs/transitions.h"
 #include "runtime/sched/global_queue.h"
-#include "runtime/sched/sched.h"
+#include "runtime/threads/bound.h"
 #include "runtime/threads/idle.h"
+#include "runtime/threads/m_table.h"
 #include "runtime/threads/threads.h"
 #include "runtime/threads/transitions.h"
 #include "runtime/watch/sysmon.h"
 
 namespace gofer::internal {
+
+constinit PTable p_table;
+constinit WakeState wake_state;
+constinit P* idle_ps = nullptr;
+
 namespace {
 
 // While tied ones crowd, an M gets p to serve fresh goroutines; or a single one that was woken, and
@@ -43,32 +51,33 @@ P* release_p(M* m) {
 
 void put_idle_p(P* p) {
   transition::went_idle(p);
-  p->link = sched.idle_ps;
-  sched.idle_ps = p;
-  sched.idle_p_count.fetch_add(1, seq_cst);
+  p->link = idle_ps;
+  idle_ps = p;
+  wake_state.idle_p_count.fetch_add(1, seq_cst);
 }
 
 P* take_idle_p() {
-  P* p = sched.idle_ps;
+  P* p = idle_ps;
   if (p == nullptr) return nullptr;
-  sched.idle_ps = p->link;
+  idle_ps = p->link;
   p->link = nullptr;
   transition::left_idle(p);
-  sched.idle_p_count.fetch_sub(1, seq_cst);
-  if (sched.sysmon_sleeps.load(seq_cst) == static_cast<uint32_t>(SysmonSleep::deep)) wake_sysmon();
+  wake_state.idle_p_count.fetch_sub(1, seq_cst);
+  if (wake_state.sysmon_sleeps.load(seq_cst) == static_cast<uint32_t>(SysmonSleep::deep))
+    wake_sysmon();
   return p;
 }
 
 P* take_unused_p() {
   if (P* p = take_idle_p(); p != nullptr) return p;
-  if (sched.unborn_ps == 0) return nullptr;
+  if (threads.unborn_ps == 0) return nullptr;
   for (M* m : all_ms()) {
     P* p = m->next_p.load(relaxed);
     if (m->birth != Birth::with_p || p == nullptr) continue;
     transition::fetched_back(m, p);
     m->birth = Birth::as_reserve;
-    ++sched.reserve_coming;
-    --sched.unborn_ps;
+    ++threads.reserve_coming;
+    --threads.unborn_ps;
     if (m->spinning) {
       transition::stopped_spinning(m);
       drop_relied_on_spinning();
@@ -80,11 +89,11 @@ P* take_unused_p() {
 
 void stop_p_locked(P* p) {
   transition::stopped(p);
-  if (--sched.stop_wait == 0) sched.stopped.signal();
+  if (--world.stop_wait == 0) world.stopped.signal();
 }
 
 void put_unused_p(P* p) {
-  if (sched.stopping.load(relaxed)) {
+  if (world.stopping.load(relaxed)) {
     stop_p_locked(p);
   } else {
     put_idle_p(p);
@@ -110,7 +119,7 @@ void wake_p_slow() {
       drop_relied_on_spinning();
       return;
     }
-    sched.need_spinning.store(0, seq_cst);
+    wake_state.need_spinning.store(0, seq_cst);
     wakeup = start_m_locked(p, true);
   }
   wakeup.now();
@@ -121,22 +130,22 @@ namespace {
 // p has no work of its own and the world does not stop: it goes to an M that looks for work, if
 // none does and no other P is idle.
 Wakeup hand_off_without_work_locked(P* p) GOFER_REQUIRES(sched_lock) {
-  if (sched.idle_p_count.load(relaxed) == 0 && add_only_spinning()) {
-    sched.need_spinning.store(0, seq_cst);
+  if (wake_state.idle_p_count.load(relaxed) == 0 && add_only_spinning()) {
+    wake_state.need_spinning.store(0, seq_cst);
     return start_m_locked(p, true);
   }
   transition::freed(p);
   put_idle_p(p);
   // Timers that are due have waited for an idle P.
-  if (sched.sleeper != nullptr && earliest_timer_ns() <= os::now_ns()) wake_m(sched.sleeper);
+  if (idle_ms.sleeper != nullptr && earliest_timer_ns() <= os::now_ns()) wake_m(idle_ms.sleeper);
   // The spinning M that we saw may have found work and no idle P for the next one: this is it.
-  if (sched.need_spinning.load(seq_cst) == 0) return {};
+  if (wake_state.need_spinning.load(seq_cst) == 0) return {};
   add_spinning();
   return start_m_locked(take_idle_p(), true);
 }
 
 Wakeup hand_off_locked(P* p, Pass to) GOFER_REQUIRES(sched_lock) {
-  if (sched.stopping.load(relaxed)) {
+  if (world.stopping.load(relaxed)) {
     transition::freed(p);
     stop_p_locked(p);
     return {};
@@ -167,11 +176,11 @@ void give_up_p(M* m) {
 }
 
 bool can_pass_on_locked(P* p, Pass to) {
-  if (sched.stopping.load(relaxed)) return false;
-  if (to == Pass::to_tied) return sched.tied_queue.front() != nullptr;
+  if (world.stopping.load(relaxed)) return false;
+  if (to == Pass::to_tied) return global_queue.tied.front() != nullptr;
   G* next = next_global_locked();
   if (next == nullptr && p->queue.empty()) return false;
-  return sched.idle_ms != nullptr || sched.tied_queue.front() != nullptr;
+  return idle_ms.list != nullptr || global_queue.tied.front() != nullptr;
 }
 
 Wakeup pass_on_locked(P* p, Pass to) {
@@ -182,7 +191,7 @@ Wakeup pass_on_locked(P* p, Pass to) {
   G* next = next_global_locked();
   const bool globally = next != nullptr && (p->queue.empty() || urgent_waits());
   // Straight to its own thread, without another that would only find that out.
-  if (globally && next == sched.tied_queue.front()) {
+  if (globally && next == global_queue.tied.front()) {
     if (M* m = start_tied_locked(p); m != nullptr) return {m};
   }
   return start_m_locked(p, false);
@@ -202,8 +211,8 @@ M* give_p_to_owner_locked(P* p, G* g) {
 }
 
 M* untie_locked(G* g) {
-  --sched.idle_bound_ms;
-  if (g->head->tied) bump(sched.tied, -1);
+  --idle_bound_ms;
+  if (g->head->tied) bump(thread_gate.tied, -1);
   return g->head->own_m;
 }
 

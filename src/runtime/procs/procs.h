@@ -1,14 +1,20 @@
 // Ps in motion: which M holds one, which are idle, and how one goes from M to M. See procs.cc.
 #pragma once
 
-#include "runtime/sched/sched.h"
+#include "runtime/procs/p_table.h"
+#include "runtime/procs/spinning.h"
 #include "runtime/sched/sched_lock.h"
 #include "runtime/threads/threads.h"
 
 namespace gofer::internal {
 
+/// The idle Ps, linked by P::link. wake_state.idle_p_count counts them.
+[[gnu::visibility("hidden")]] extern P* idle_ps GOFER_GUARDED_BY(sched_lock);
+
 /// Whether every P is idle.
-inline bool all_idle() { return sched.idle_p_count.load(seq_cst) == sched.procs.load(relaxed); }
+inline bool all_idle() {
+  return wake_state.idle_p_count.load(seq_cst) == p_table.in_use.load(relaxed);
+}
 
 /// m holds p from now on; no other M does.
 void acquire_p(M* m, P* p);

@@ -4,18 +4,22 @@
 
 #include "os/membarrier.h"
 #include "os/thread.h"
+#include "runtime/process/process_state.h"
 #include "runtime/process/start.h"
 #include "runtime/procs/current.h"
 #include "runtime/procs/lost.h"
+#include "runtime/procs/p_table.h"
 #include "runtime/procs/procs.h"
 #include "runtime/procs/thread_gate.h"
 #include "runtime/procs/transitions.h"
 #include "runtime/sched/global_queue.h"
-#include "runtime/sched/sched.h"
 #include "runtime/sched/switch.h"
 #include "runtime/threads/bound.h"
+#include "runtime/threads/m_table.h"
 
 namespace gofer::internal {
+
+constinit Taking taking;
 
 void tie_locked(M* m, bool front) {
   G* g = m->curg;
@@ -23,7 +27,7 @@ void tie_locked(M* m, bool front) {
     g->head->own_m = m;
     g->head->tied = true;
     m->own_g = g;
-    bump(sched.tied);
+    bump(thread_gate.tied);
   }
   m->paused_ns = os::now_ns();
   m->last_cpu = os::current_cpu();
@@ -71,7 +75,7 @@ bool release_paused() {
   G* g = take_tied_if([](G* g, void*) { return g->head->own_m->paused.load(relaxed); }, nullptr);
   if (g == nullptr) return false;
   M* m = untie_locked(g);
-  sched.released.fetch_add(1, relaxed);
+  taking.released.fetch_add(1, relaxed);
   m->released.store(true, seq_cst);
   m->note.signal();
   return true;
@@ -101,7 +105,7 @@ namespace {
 // The process ends, and nobody gives up a P any more. Goroutines stop here; the one that runs the
 // exit handlers takes any P that it can get.
 void enter_at_exit(M* m) {
-  if (sched.exit_m.load(relaxed) != m) os::sleep_for_ever();
+  if (process.exit_m.load(relaxed) != m) os::sleep_for_ever();
   for (;;) {
     {
       LockGuard guard(sched_lock);
@@ -121,7 +125,7 @@ void enter_at_exit(M* m) {
 bool settle_doubt(M* m) {
   m->in_doubt.exchange(0, acq_rel);  // before the look at the word: p_word.h
   if (keep_p(m)) return true;
-  if (sched.exiting.load(seq_cst)) {
+  if (process.exiting.load(seq_cst)) {
     m->in_doubt.store(1, relaxed);
     return false;
   }
@@ -138,7 +142,7 @@ bool settle_doubt(M* m) {
 }
 
 void enter_slow(M* m) {
-  if (sched.forked.load(relaxed)) used_after_fork();
+  if (process.forked.load(relaxed)) used_after_fork();
   if (!settle_doubt(m)) enter_at_exit(m);
 }
 
@@ -159,15 +163,15 @@ bool finish_take(P* p, PWord w, bool fenced) {
 }
 
 bool fence_others() {
-  if (!sched.has_membarrier.load(relaxed)) return false;
+  if (!taking.has_membarrier.load(relaxed)) return false;
   const bool fenced = os::membarrier();
-  if (!fenced) sched.has_membarrier.store(false, relaxed);
+  if (!fenced) taking.has_membarrier.store(false, relaxed);
   return fenced;
 }
 
 bool take_p(P* p, PWord judged) {
-  if (!sched.has_membarrier.load(relaxed)) return false;
-  LockGuard guard(sched.taking);
+  if (!taking.has_membarrier.load(relaxed)) return false;
+  LockGuard guard(taking.lock);
   const PWord w = begin_take(p, judged);
   if (w == PWord()) return false;
   return finish_take(p, w, fence_others());

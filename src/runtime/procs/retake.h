@@ -2,11 +2,24 @@
 // the protocol.
 #pragma once
 
+#include <cstdint>
+
+#include "runtime/base/atomic.h"
+#include "runtime/base/lock.h"
 #include "runtime/procs/p_word.h"
 #include "runtime/sched/sched_lock.h"
 #include "runtime/threads/m.h"
 
 namespace gofer::internal {
+
+struct Taking {
+  Lock lock{LockRank::taking};         // one taker of Ps at a time: p_word.h
+  atomic<bool> has_membarrier{false};  // see fence_others
+  atomic<uint64_t> retaken{0};         // times that a blocked thread lost its P
+  atomic<uint64_t> released{0};        // times that a paused thread went on without a P
+};
+
+[[gnu::visibility("hidden")]] extern Taking taking;
 
 /// Every other thread has passed a full barrier when this returns true. It returns false if the
 /// kernel refuses. The first refusal ends the use of membarrier; from then on signals ask Ms for

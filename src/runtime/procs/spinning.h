@@ -21,41 +21,51 @@
 #pragma once
 
 #include "runtime/base/assert.h"
-#include "runtime/sched/sched.h"
+#include "runtime/base/atomic.h"
 #include "runtime/threads/transitions.h"
 #include "runtime/watch/sysmon.h"
 
 namespace gofer::internal {
+
+/// What wake_p reads, on one cache line.
+struct alignas(64) WakeState {
+  atomic<int32_t> spinning_ms{0};
+  atomic<uint32_t> need_spinning{0};
+  atomic<int32_t> idle_p_count{0};    // procs.h has the list
+  atomic<uint32_t> sysmon_sleeps{0};  // SysmonSleep
+};
+
+[[gnu::visibility("hidden")]] extern WakeState wake_state;
 
 void wake_p_slow();
 /// The caller has queued work. If a P is idle and no M looks for work, an M is woken to do so.
 ///
 /// The order of the loads is that of the protocol above.
 inline void wake_p() {
-  if (sched.spinning_ms.load(seq_cst) != 0) return;
-  if (sched.need_spinning.load(seq_cst) == 0) sched.need_spinning.store(1, seq_cst);
-  if (sched.idle_p_count.load(seq_cst) != 0) {
+  if (wake_state.spinning_ms.load(seq_cst) != 0) return;
+  if (wake_state.need_spinning.load(seq_cst) == 0) wake_state.need_spinning.store(1, seq_cst);
+  if (wake_state.idle_p_count.load(seq_cst) != 0) {
     wake_p_slow();
-  } else if (sched.sysmon_sleeps.load(relaxed) != 0) [[unlikely]] {
+  } else if (wake_state.sysmon_sleeps.load(relaxed) != 0) [[unlikely]] {
     wake_sysmon();  // work waits and every P is busy, or blocked
   }
 }
 
 /// One more M spins, or a P is on its way to an M that will.
 inline void add_spinning() {
-  sched.spinning_ms.fetch_add(1, seq_cst);
-  sched.need_spinning.store(0, seq_cst);
+  wake_state.spinning_ms.fetch_add(1, seq_cst);
+  wake_state.need_spinning.store(0, seq_cst);
 }
 
 /// The same if no M spins yet. Returns false if one does.
 inline bool add_only_spinning() {
   int32_t none = 0;
-  return sched.spinning_ms.compare_exchange_strong(none, 1, seq_cst);
+  return wake_state.spinning_ms.compare_exchange_strong(none, 1, seq_cst);
 }
 
 /// One M less spins, or there is no M for a P that was on its way to one.
 inline void drop_spinning() {
-  const int32_t before = sched.spinning_ms.fetch_sub(1, seq_cst);
+  const int32_t before = wake_state.spinning_ms.fetch_sub(1, seq_cst);
   GOFER_ASSERT(before > 0);
   static_cast<void>(before);
 }
@@ -63,7 +73,7 @@ inline void drop_spinning() {
 /// The same, and a submitter may have relied on it: the next M that gives up its P spins instead.
 inline void drop_relied_on_spinning() {
   drop_spinning();
-  sched.need_spinning.store(1, seq_cst);
+  wake_state.need_spinning.store(1, seq_cst);
 }
 
 inline void start_spinning(M* m) {

@@ -14,32 +14,39 @@
 
 #include "os/cpu_count.h"
 #include "os/memory.h"
+#include "runtime/goroutines/spawn.h"
+#include "runtime/process/process_state.h"
 #include "runtime/process/start.h"
 #include "runtime/procs/current.h"
 #include "runtime/procs/lost.h"
+#include "runtime/procs/p_table.h"
 #include "runtime/procs/procs.h"
 #include "runtime/procs/retake.h"
 #include "runtime/procs/spinning.h"
 #include "runtime/procs/thread_gate.h"
 #include "runtime/procs/transitions.h"
 #include "runtime/report/panic.h"
-#include "runtime/sched/global_queue.h"
-#include "runtime/sched/sched.h"
+#include "runtime/sched/queues.h"
+#include "runtime/sched/sched_lock.h"
+#include "runtime/threads/m_table.h"
 #include "runtime/threads/threads.h"
 #include "runtime/watch/preempt.h"
 
 namespace gofer::internal {
+
+constinit World world;
+
 namespace {
 
 constexpr int64_t retry_ns = 100'000;
 
 // Outside of the runtime, because who waits for the world must not keep it from stopping.
-void lock_world() GOFER_ACQUIRES(sched.world) {
+void lock_world() GOFER_ACQUIRES(world.lock) {
   if (current_m() == nullptr) {
-    sched.world.lock();
+    world.lock.lock();
     return;
   }
-  while (!sched.world.try_lock()) yield();
+  while (!world.lock.try_lock()) yield();
 }
 
 // Without membarrier: the Ms outside of the runtime give up their Ps by themselves (preempt_here).
@@ -55,13 +62,13 @@ void ask_for_running_ps() {
 
 // Takes the Ps of all Ms outside of the runtime; one membarrier serves them all.
 void take_running_ps() {
-  if (!sched.has_membarrier.load(relaxed)) {
+  if (!taking.has_membarrier.load(relaxed)) {
     ask_for_running_ps();
     return;
   }
-  static constinit PWord words[max_procs] = {};  // guarded by sched.world
+  static constinit PWord words[max_procs] = {};  // guarded by world.lock
   bool any = false;
-  LockGuard taking(sched.taking);
+  LockGuard one_taker(taking.lock);
   for (P* p : all_ps()) {
     words[p->id] = begin_take(p, PWord(p->word.load(acquire)));
     any = any || words[p->id] != PWord();
@@ -79,7 +86,7 @@ void take_running_ps() {
 
 bool all_stopped() {
   LockGuard guard(sched_lock);
-  return sched.stop_wait == 0;
+  return world.stop_wait == 0;
 }
 
 // Needs the lock. The M has not noticed that it lost its P: it has it again, as it was.
@@ -113,7 +120,7 @@ void retire_p(P* p) GOFER_REQUIRES(sched_lock) {
   drain_local_locked(p);
   drain_free_gs(p->free_gs, 0);
   drain_stacks(p->stacks, 0);
-  sched.live.fetch_add(p->live.load(relaxed), relaxed);
+  goroutines.live.fetch_add(p->live.load(relaxed), relaxed);
   p->live.store(0, relaxed);
   not_given_back(p);
   transition::removed(p);
@@ -121,8 +128,8 @@ void retire_p(P* p) GOFER_REQUIRES(sched_lock) {
 
 // The caller's own P may be among the retired.
 void keep_a_p(M* m) {
-  if (m == nullptr || m->p->id < static_cast<uint32_t>(sched.procs.load(relaxed))) return;
-  P* first = sched.all_ps[0].load(relaxed);
+  if (m == nullptr || m->p->id < static_cast<uint32_t>(p_table.in_use.load(relaxed))) return;
+  P* first = p_table.all[0].load(relaxed);
   not_given_back(first);
   acquire_p(m, first);
 }
@@ -131,8 +138,8 @@ void keep_a_p(M* m) {
 // are returned as a list.
 P* restart_ps(const M* m) GOFER_REQUIRES(sched_lock) {
   P* with_work = nullptr;
-  for (int i = sched.procs.load(relaxed) - 1; i >= 0; --i) {
-    P* p = sched.all_ps[i].load(relaxed);
+  for (int i = p_table.in_use.load(relaxed) - 1; i >= 0; --i) {
+    P* p = p_table.all[i].load(relaxed);
     p->preempt.store(false, relaxed);
     if (m != nullptr && m->p == p) {
       transition::restarted(p);
@@ -156,8 +163,8 @@ M* stop_the_world() {
   M* m = enter();
   {
     LockGuard guard(sched_lock);
-    sched.stop_wait = sched.procs.load(relaxed);
-    sched.stopping.store(true, seq_cst);
+    world.stop_wait = p_table.in_use.load(relaxed);
+    world.stopping.store(true, seq_cst);
     for (P* p : all_ps()) p->preempt.store(true, relaxed);
     if (m != nullptr) stop_p_locked(m->p);
     while (P* p = take_unused_p()) {
@@ -167,7 +174,7 @@ M* stop_the_world() {
   }
   while (!all_stopped()) {
     take_running_ps();
-    if (!all_stopped()) sched.stopped.wait(retry_ns);
+    if (!all_stopped()) world.stopped.wait(retry_ns);
   }
   return m;
 }
@@ -176,7 +183,7 @@ void start_the_world(M* m) {
   P* with_work;
   {
     LockGuard guard(sched_lock);
-    sched.stopping.store(false, seq_cst);
+    world.stopping.store(false, seq_cst);
     with_work = restart_ps(m);
   }
   while (with_work != nullptr) {
@@ -191,27 +198,27 @@ void start_the_world(M* m) {
     wakeup.now();
   }
   wake_p();
-  sched.world.unlock();
+  world.lock.unlock();
   if (m != nullptr) leave(m);
 }
 
 int resize_ps(int n) {
-  const int old = sched.procs.load(relaxed);
+  const int old = p_table.in_use.load(relaxed);
   for (int i = 0; i < n; ++i) {
-    P* p = sched.all_ps[i].load(relaxed);
+    P* p = p_table.all[i].load(relaxed);
     if (p == nullptr) {
       p = new_p(i);
       if (p == nullptr) {
         n = i;
         break;
       }
-      sched.all_ps[i].store(p, release);
+      p_table.all[i].store(p, release);
     }
     if (i >= old) transition::added(p);
   }
-  for (int i = n; i < old; ++i) retire_p(sched.all_ps[i].load(relaxed));
-  for (int i = 0; i < n; ++i) sched.all_ps[i].load(relaxed)->queue.set_alone(n == 1);
-  sched.procs.store(n, release);
+  for (int i = n; i < old; ++i) retire_p(p_table.all[i].load(relaxed));
+  for (int i = 0; i < n; ++i) p_table.all[i].load(relaxed)->queue.set_alone(n == 1);
+  p_table.in_use.store(n, release);
   return n;
 }
 
@@ -223,16 +230,16 @@ using namespace internal;
 
 int gomaxprocs(int n) {
   ensure_started();
-  if (n <= 0 || sched.exiting.load(relaxed)) return sched.procs.load(relaxed);
+  if (n <= 0 || process.exiting.load(relaxed)) return p_table.in_use.load(relaxed);
   if (n > max_procs) {
     warn("gomaxprocs(%d): %d at most", n, max_procs);
     n = max_procs;
   }
   M* m = stop_the_world();
-  const int old = sched.procs.load(relaxed);
+  const int old = p_table.in_use.load(relaxed);
   if (n != old) {
-    TimerHeap& first = sched.all_ps[0].load(relaxed)->timers;
-    for (int i = n; i < old; ++i) sched.all_ps[i].load(relaxed)->timers.move_all(first);
+    TimerHeap& first = p_table.all[0].load(relaxed)->timers;
+    for (int i = n; i < old; ++i) p_table.all[i].load(relaxed)->timers.move_all(first);
     int got;
     {
       LockGuard guard(sched_lock);

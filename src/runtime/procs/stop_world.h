@@ -1,16 +1,27 @@
 // Stopping the world, and the number of Ps. See stop_world.cc.
 #pragma once
 
-#include "runtime/sched/sched.h"
+#include "runtime/base/atomic.h"
+#include "runtime/base/lock.h"
 #include "runtime/sched/sched_lock.h"
+#include "runtime/threads/m.h"
 
 namespace gofer::internal {
 
+struct alignas(64) World {
+  atomic<bool> stopping{false};                    // the world is to stop
+  int stop_wait GOFER_GUARDED_BY(sched_lock) = 0;  // Ps yet to stop
+  Lock lock{LockRank::world};                      // of the stopper; taken outside of the runtime
+  Note stopped;                                    // the last P has stopped
+};
+
+[[gnu::visibility("hidden")]] extern World world;
+
 /// The caller is outside of the runtime, and inside afterwards. Returns the caller's M, or nullptr
 /// in a foreign thread.
-M* stop_the_world() GOFER_ACQUIRES(sched.world);
+M* stop_the_world() GOFER_ACQUIRES(world.lock);
 /// m is what stop_the_world has returned. The caller is outside of the runtime afterwards.
-void start_the_world(M* m) GOFER_RELEASES(sched.world);
+void start_the_world(M* m) GOFER_RELEASES(world.lock);
 
 /// Sets the number of Ps while the world is stopped. Returns how many there are then: fewer than n
 /// if there is no memory for them.

@@ -4,11 +4,17 @@
 
 #include "os/process.h"
 #include "os/thread.h"
+#include "runtime/procs/lost.h"
+#include "runtime/procs/p_table.h"
 #include "runtime/report/panic.h"
-#include "runtime/sched/sched.h"
-#include "runtime/sched/sched_lock.h"
+#include "runtime/sched/global_queue.h"
+#include "runtime/threads/idle.h"
+#include "runtime/threads/threads.h"
 
 namespace gofer::internal {
+
+constinit ThreadGate thread_gate;
+
 namespace {
 
 constexpr int64_t ms = 1'000'000;
@@ -59,12 +65,12 @@ bool locks = false;   // ...which is not long ago
 // All cores together make so many seconds of processor time a second.
 int64_t cores() {
   static const int64_t online = os::online_cores();
-  const int64_t procs = sched.procs.load(relaxed);
+  const int64_t procs = p_table.in_use.load(relaxed);
   return online < procs ? online : procs;
 }
 
 int shared_room() {
-  const int by_procs = shared_room_per_p * sched.procs.load(relaxed);
+  const int by_procs = shared_room_per_p * p_table.in_use.load(relaxed);
   return by_procs > shared_room_beside_locks ? by_procs : shared_room_beside_locks;
 }
 
@@ -83,8 +89,8 @@ bool has_thread() {
   int limit;
   {
     LockGuard guard(sched_lock);
-    if (sched.idle_m_count != 0 || sched.ms < sched.max_ms) return true;
-    limit = sched.max_ms;
+    if (idle_ms.count != 0 || threads.count < threads.limit) return true;
+    limit = threads.limit;
   }
   static constinit atomic<bool> said{false};
   if (!said.exchange(true, relaxed)) {
@@ -117,11 +123,12 @@ void note_unpaused(bool soon) {
 void update_gate(int64_t now_ns) {
   round_length_ns = now_ns - round_ns < longest_round_ns ? now_ns - round_ns : longest_round_ns;
   round_ns = now_ns;
-  if (sched.spinner_waits.load(relaxed) || sched.most_tied_spin.load(relaxed)) note_lock(now_ns);
+  if (global_queue.spinner_waits.load(relaxed) || global_queue.most_tied_spin.load(relaxed))
+    note_lock(now_ns);
   locks = now_ns - lock_ns < lock_memory_ns && lock_ns != 0;
-  const int procs = sched.procs.load(relaxed);
+  const int procs = p_table.in_use.load(relaxed);
   const int usual_room = tied_room_per_p * procs > tied_room ? tied_room_per_p * procs : tied_room;
-  sched.tied_room.store(locks ? tied_room_beside_locks + procs : usual_room, relaxed);
+  thread_gate.tied_room.store(locks ? tied_room_beside_locks + procs : usual_room, relaxed);
   const uint32_t moved = unpaused.load(relaxed);
   if (moved != unpaused_seen || !crowded()) vain_ns = 0;
   unpaused_seen = moved;
@@ -139,12 +146,12 @@ void note_long_slice() { help = help > least_help + hog_weighs ? help - hog_weig
 
 bool may_pause(int extra_places) {
   const int64_t grown = grown_room();
-  const int tied = sched.tied.load(relaxed);
+  const int tied = thread_gate.tied.load(relaxed);
   // A tied goroutine that gets its turn may fall asleep at the same futex: that frees no thread.
   // What is woken is done soon, and has its places.
-  if (extra_places == 0 && locks && tied + sched.lost_ms.load(relaxed) >= shared_room() + grown)
+  if (extra_places == 0 && locks && tied + lost_ms.load(relaxed) >= shared_room() + grown)
     return false;
-  return tied < sched.tied_room.load(relaxed) + extra_places + grown && has_thread();
+  return tied < thread_gate.tied_room.load(relaxed) + extra_places + grown && has_thread();
 }
 
 bool may_leave_asleep(uint32_t crowd, int extra_places) {

@@ -60,34 +60,47 @@
 
 #include <cstdint>
 
-#include "runtime/sched/sched.h"
+#include "runtime/procs/p_table.h"
+#include "runtime/sched/global_queue.h"
 
 namespace gofer::internal {
 
 inline constexpr int futex_room = 8;
 inline constexpr int call_room = 512;
 
+struct alignas(64) ThreadGate {
+  atomic<int> tied{0};        // runnable goroutines that wait for a P on their own threads
+  atomic<int> tied_room{76};  // as many as should wait so
+};
+
+[[gnu::visibility("hidden")]] extern ThreadGate thread_gate;
+
 /// The room of tied goroutines is full: they go before fresh ones.
-inline bool crowded() { return sched.tied.load(relaxed) >= sched.tied_room.load(relaxed); }
+inline bool crowded() {
+  return thread_gate.tied.load(relaxed) >= thread_gate.tied_room.load(relaxed);
+}
 
 /// Places beyond that room, for goroutines that are paused because another was woken while every P
 /// was busy: one that is known to be short; one that is not; one that the running goroutine woke.
 inline constexpr int places_for_short = 40;
 inline int places_for_untried() {
-  const int procs = sched.procs.load(relaxed);
+  const int procs = p_table.in_use.load(relaxed);
   return procs > 4 ? procs : 4;
 }
 inline int places_for_next() { return places_for_untried() / 2; }
 
 /// There is a place for goroutines that were woken and are not known to be short.
 inline bool untried_have_place() {
-  return sched.tied.load(relaxed) < sched.tied_room.load(relaxed) + places_for_untried();
+  return thread_gate.tied.load(relaxed) <
+         thread_gate.tied_room.load(relaxed) + places_for_untried();
 }
 /// And some wait.
 inline bool untried_may_begin() {
-  return sched.untried_size.load(relaxed) != 0 && untried_have_place();
+  return global_queue.untried_size.load(relaxed) != 0 && untried_have_place();
 }
-inline bool urgent_waits() { return sched.urgent_size.load(relaxed) != 0 || untried_may_begin(); }
+inline bool urgent_waits() {
+  return global_queue.urgent_size.load(relaxed) != 0 || untried_may_begin();
+}
 
 /// The crowd of threads that sleep in calls but at no futex. The others are numbered by their word;
 /// words that share a number share a room.

@@ -16,11 +16,17 @@
 #include <gofer/go.h>
 
 #include "os/thread.h"
+#include "runtime/goroutines/spawn.h"
+#include "runtime/poll/netpoll.h"
 #include "runtime/process/exit.h"
+#include "runtime/process/process_state.h"
+#include "runtime/procs/stop_world.h"
 #include "runtime/report/panic.h"
 #include "runtime/sched/global_queue.h"
-#include "runtime/sched/sched.h"
+#include "runtime/threads/bound.h"
+#include "runtime/threads/idle.h"
 #include "runtime/threads/threads.h"
+#include "runtime/wait/waiter.h"
 
 namespace gofer::internal {
 namespace {
@@ -34,12 +40,12 @@ struct Snapshot {
 // lowers the count, and raising it again takes a thread that runs.
 Snapshot look() {
   LockGuard guard(sched_lock);
-  const bool all_idle = sched.idle_m_count + sched.idle_bound_ms == sched.ms;
-  const bool wanted = sched.runs.load(seq_cst) > 0 || sched.exit_tid.load(seq_cst) != 0;
+  const bool all_idle = idle_ms.count + idle_bound_ms == threads.count;
+  const bool wanted = goroutines.runs.load(seq_cst) > 0 || process.exit_tid.load(seq_cst) != 0;
   const bool quiet = wanted && all_idle && global_count_locked() == 0 &&
-                     earliest_timer_ns() == no_timer && sched.poll_waiters.load(seq_cst) == 0 &&
-                     !sched.stopping.load(relaxed) && !sched.exiting.load(relaxed);
-  return {quiet, own_threads + sched.ms + sched.parked_threads.load(seq_cst)};
+                     earliest_timer_ns() == no_timer && poll_state.waiters.load(seq_cst) == 0 &&
+                     !world.stopping.load(relaxed) && !process.exiting.load(relaxed);
+  return {quiet, own_threads + threads.count + parked_threads.load(seq_cst)};
 }
 
 }  // namespace
@@ -56,8 +62,8 @@ void check_deadlock() {
   if (!after.quiet || after.threads != before.threads) return;
   if (os::count_threads() != after.threads) return;
   if (is_exiting_thread()) exit_without_wait();
-  if (sched.exit_tid.load(seq_cst) != 0) return;  // that thread has the say
-  fatal_deadlock(sched.main_called_goexit.load(relaxed) && num_goroutine() == 0
+  if (process.exit_tid.load(seq_cst) != 0) return;  // that thread has the say
+  fatal_deadlock(goroutines.main_called_goexit.load(relaxed) && num_goroutine() == 0
                      ? "no goroutines (main called runtime.Goexit) - deadlock!"
                      : "all goroutines are asleep - deadlock!");
 }

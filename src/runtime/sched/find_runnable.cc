@@ -9,13 +9,16 @@
 
 #include "os/thread.h"
 #include "runtime/poll/netpoll.h"
+#include "runtime/process/process_state.h"
+#include "runtime/process/settings.h"
+#include "runtime/procs/p_table.h"
 #include "runtime/procs/procs.h"
 #include "runtime/procs/spinning.h"
+#include "runtime/procs/stop_world.h"
 #include "runtime/procs/thread_gate.h"
 #include "runtime/report/panic.h"
 #include "runtime/sched/global_queue.h"
 #include "runtime/sched/queues.h"
-#include "runtime/sched/sched.h"
 #include "runtime/sched/schedule.h"
 #include "runtime/sched/steal_order.h"
 #include "runtime/threads/bound.h"
@@ -25,7 +28,7 @@ namespace gofer::internal {
 namespace {
 
 G* take_global_locking(P* p, uint32_t max) {
-  if (sched.queue_size.load(relaxed) == 0) return nullptr;
+  if (global_queue.size.load(relaxed) == 0) return nullptr;
   LockGuard guard(sched_lock);
   return take_global(p, max);
 }
@@ -36,10 +39,10 @@ G* take_global_locking(P* p, uint32_t max) {
 constexpr int64_t longest_patience_ns = 10'000'000;
 
 bool next_can_wait() {
-  if (sched.tied.load(relaxed) == 0) return false;
+  if (thread_gate.tied.load(relaxed) == 0) return false;
   LockGuard guard(sched_lock);
   const G* next = next_global_locked();
-  if (next == nullptr || next != sched.tied_queue.front()) return false;
+  if (next == nullptr || next != global_queue.tied.front()) return false;
   const M* m = next->head->own_m;
   return m->paused.load(relaxed) && os::now_ns() - m->paused_ns < longest_patience_ns;
 }
@@ -52,12 +55,12 @@ constexpr int64_t steal_pause_ns = 3'000;  // the kernel's slack of 50 us comes 
 G* steal_work(M* m) {
   P* p = m->p;
   constexpr int rounds = 4;
-  const auto procs = static_cast<uint32_t>(sched.procs.load(acquire));
+  const auto procs = static_cast<uint32_t>(p_table.in_use.load(acquire));
   for (int round = 0; round < rounds; ++round) {
     const bool last = round == rounds - 1;
     for (StealOrder order(procs, next_random(p)); !order.done(); order.next()) {
-      if (sched.stopping.load(relaxed)) return nullptr;
-      P* victim = sched.all_ps[order.position()].load(acquire);
+      if (world.stopping.load(relaxed)) return nullptr;
+      P* victim = p_table.all[order.position()].load(acquire);
       if (victim == p) continue;
       bool take_next = false;
       if (last && victim->queue.size() == 0 && victim->queue.has_next()) {
@@ -83,7 +86,8 @@ G* steal_work(M* m) {
 // sleeps there: it will find them. While tied goroutines crowd, m's queue may be full of others
 // that compute: so those that are ready now go before all.
 bool poll_now(M* m) {
-  if (sched.poll_waiters.load(relaxed) == 0 || sched.poller.load(relaxed) != nullptr) return false;
+  if (poll_state.waiters.load(relaxed) == 0 || idle_ms.poller.load(relaxed) != nullptr)
+    return false;
   GQueue ready;
   netpoll(0, ready);
   if (ready.front() == nullptr) return false;
@@ -98,7 +102,7 @@ bool poll_now(M* m) {
 
 // The same for timers, as soon as there is one that computes.
 void run_own_timers(M* m) {
-  if (sched.tied.load(relaxed) == 0) {
+  if (thread_gate.tied.load(relaxed) == 0) {
     m->timer_wakes_next = true;
     run_timers(m, m->p);
     m->timer_wakes_next = false;
@@ -131,25 +135,25 @@ G* take_from_crowd(P* p, bool resumed) {
 
 // Without a P: is there work in any queue? Then with an idle P at hand, go on looking.
 P* look_again() {
-  bool found = sched.queue_size.load(seq_cst) != 0;
+  bool found = global_queue.size.load(seq_cst) != 0;
   for (P* p : all_ps()) found = found || !p->queue.empty();
   if (!found) return nullptr;
   LockGuard guard(sched_lock);
   P* p = take_idle_p();
-  if (p == nullptr) sched.need_spinning.store(1, seq_cst);  // for who gives up the next P
+  if (p == nullptr) wake_state.need_spinning.store(1, seq_cst);  // for who gives up the next P
   return p;
 }
 
 // Gives up the P of m, which has found nothing to do. False: there is work after all, perhaps g.
 bool become_idle(M* m, G*& g) {
   LockGuard guard(sched_lock);
-  if (sched.stopping.load(relaxed) || sched.exiting.load(relaxed)) return false;
+  if (world.stopping.load(relaxed) || process.exiting.load(relaxed)) return false;
   g = take_global(m->p, 0);
   if (g != nullptr) return false;
-  if (sched.stack_waiter_count.load(relaxed) != 0 && m->p->stacks.count != 0) return false;
+  if (stack_waiters.count.load(relaxed) != 0 && m->p->stacks.count != 0) return false;
   P* p = release_p(m);
   put_idle_p(p);
-  if (!m->spinning && sched.need_spinning.load(seq_cst) != 0) {
+  if (!m->spinning && wake_state.need_spinning.load(seq_cst) != 0) {
     // A submitter of work has found no idle P: m looks for that work with this one.
     p = take_idle_p();
     acquire_p(m, p);
@@ -162,7 +166,7 @@ bool become_idle(M* m, G*& g) {
 }  // namespace
 
 void wait_at_exit(M* m) {
-  if (sched.exit_m.load(relaxed) == m) {
+  if (process.exit_m.load(relaxed) == m) {
     fatal_error("wait in a report: no goroutine is scheduled any more");
   }
   os::sleep_for_ever();
@@ -173,8 +177,8 @@ namespace {
 G* look_for_work(M* m, bool& inherits) {
   for (;;) {
     P* p = m->p;
-    if (sched.exiting.load(relaxed)) wait_at_exit(m);
-    if (sched.stopping.load(seq_cst)) {
+    if (process.exiting.load(relaxed)) wait_at_exit(m);
+    if (world.stopping.load(seq_cst)) {
       if (m->handed != nullptr) {
         put_global_front(m->handed);
         m->handed = nullptr;
@@ -211,14 +215,14 @@ G* look_for_work(M* m, bool& inherits) {
 
     if (poll_now(m)) continue;
 
-    const int32_t busy = sched.procs.load(relaxed) - sched.idle_p_count.load(relaxed);
-    if (!sched.gm && (m->spinning || 2 * sched.spinning_ms.load(relaxed) < busy)) {
+    const int32_t busy = p_table.in_use.load(relaxed) - wake_state.idle_p_count.load(relaxed);
+    if (!settings.gm && (m->spinning || 2 * wake_state.spinning_ms.load(relaxed) < busy)) {
       if (!m->spinning) start_spinning(m);
       if (G* g = steal_work(m); g != nullptr) return g;
     }
 
     // The P's free stacks would be out of reach while it is idle.
-    if (sched.stack_waiter_count.load(relaxed) != 0 && p->stacks.count != 0) {
+    if (stack_waiters.count.load(relaxed) != 0 && p->stacks.count != 0) {
       serve_stack_waiter(p);
       continue;
     }

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "runtime/goroutines/transitions.h"
+#include "runtime/process/settings.h"
 #include "runtime/procs/spinning.h"
 #include "runtime/sched/global_queue.h"
-#include "runtime/sched/sched.h"
 
 namespace gofer::internal {
 
@@ -16,7 +16,7 @@ bool put_overflow(P* p, G* g);
 /// Puts g at the tail of the ring. If `next` is set, puts it into runnext instead, and the
 /// goroutine that was there at the tail.
 inline void put_local(P* p, G* g, bool next) {
-  if (sched.gm) [[unlikely]] {
+  if (settings.gm) [[unlikely]] {
     put_global(g);
     return;
   }
@@ -32,6 +32,9 @@ inline void put_local(P* p, G* g, bool next) {
 /// Makes the waiting goroutines of the list runnable, at the tail of the queue of m's P. Wakes
 /// another M only if the list has more than one goroutine.
 void put_local(M* m, GQueue& list);
+
+/// Moves everything from the local queue of p to the global queue.
+void drain_local_locked(P* p) GOFER_REQUIRES(sched_lock);
 
 /// Takes a goroutine from runnext, or from the ring. From runnext it shares the time slice, and
 /// `inherits` is set.

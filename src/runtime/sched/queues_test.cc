@@ -10,11 +10,13 @@
 #include <vector>
 
 #include "os/thread.h"
+#include "runtime/process/process_state.h"
+#include "runtime/process/settings.h"
 #include "runtime/procs/current.h"
+#include "runtime/procs/p_table.h"
 #include "runtime/procs/thread_gate.h"
 #include "runtime/sched/global_queue.h"
 #include "runtime/sched/queues.h"
-#include "runtime/sched/sched.h"
 #include "support/one_core.h"
 
 namespace gofer::internal {
@@ -27,25 +29,26 @@ class Queues : public testing::Test {
   }
 
   void SetUp() override {
-    ASSERT_FALSE(sched.started.load());
-    sched.procs.store(1);
-    sched.gm = false;
+    ASSERT_FALSE(process.started.load());
+    p_table.in_use.store(1);
+    settings.gm = false;
   }
 
   void TearDown() override {
-    for (GQueue* queue : {&sched.queue, &sched.urgent, &sched.untried, &sched.tied_queue}) {
+    for (GQueue* queue : {&global_queue.ordinary, &global_queue.urgent, &global_queue.untried,
+                          &global_queue.tied}) {
       while (queue->pop_front() != nullptr) {
       }
     }
-    sched.queue_size.store(0);
-    sched.urgent_size.store(0);
-    sched.untried_size.store(0);
-    sched.tied.store(0);
-    sched.turns = 0;
-    sched.untrieds_turn = false;
-    sched.urgent_since_ns = 0;
-    sched.procs.store(0);
-    sched.gm = false;
+    global_queue.size.store(0);
+    global_queue.urgent_size.store(0);
+    global_queue.untried_size.store(0);
+    thread_gate.tied.store(0);
+    global_queue.turns = 0;
+    global_queue.untrieds_turn = false;
+    global_queue.urgent_since_ns = 0;
+    p_table.in_use.store(0);
+    settings.gm = false;
   }
 
   G* g(size_t i) { return &gs_[i]; }
@@ -65,7 +68,7 @@ class Queues : public testing::Test {
   // The urgent have been preferred for as long as they may be.
   void urgent_for_long() {
     LockGuard guard(sched_lock);
-    sched.urgent_since_ns = os::now_ns() - 1'000'000'000;
+    global_queue.urgent_since_ns = os::now_ns() - 1'000'000'000;
   }
 
   G* take(uint32_t max) {
@@ -81,9 +84,9 @@ class Queues : public testing::Test {
 
   std::vector<size_t> drain_global() {
     std::vector<size_t> ids;
-    while (G* next = sched.queue.pop_front()) ids.push_back(next->id);
-    while (G* next = sched.tied_queue.pop_front()) ids.push_back(next->id);
-    sched.queue_size.store(0);
+    while (G* next = global_queue.ordinary.pop_front()) ids.push_back(next->id);
+    while (G* next = global_queue.tied.pop_front()) ids.push_back(next->id);
+    global_queue.size.store(0);
     return ids;
   }
 
@@ -121,10 +124,10 @@ TEST_F(Queues, TailLeavesRunnextAlone) {
 
 TEST_F(Queues, OverflowMovesExactlyHalfAndTheNewcomer) {
   for (size_t i = 0; i < 256; ++i) put_local(p_.get(), g(i), false);
-  EXPECT_EQ(sched.queue.count(), 0u);
+  EXPECT_EQ(global_queue.ordinary.count(), 0u);
   put_local(p_.get(), g(256), false);
-  EXPECT_EQ(sched.queue.count(), 129u);
-  EXPECT_EQ(sched.queue_size.load(), 129u);
+  EXPECT_EQ(global_queue.ordinary.count(), 129u);
+  EXPECT_EQ(global_queue.size.load(), 129u);
   EXPECT_EQ(p_->queue.size(), 128u);
   auto expected = range(0, 128);
   expected.push_back(256);
@@ -134,7 +137,7 @@ TEST_F(Queues, OverflowMovesExactlyHalfAndTheNewcomer) {
 
 TEST_F(Queues, OverflowThroughRunnextMovesTheOneThatWasKickedOut) {
   for (size_t i = 0; i < 257; ++i) put_local(p_.get(), g(i), true);  // ring 0..255, next 256
-  EXPECT_EQ(sched.queue.count(), 0u);
+  EXPECT_EQ(global_queue.ordinary.count(), 0u);
   EXPECT_EQ(p_->queue.size(), 256u);
   put_local(p_.get(), g(257), true);
   auto expected = range(0, 128);
@@ -147,7 +150,7 @@ TEST_F(Queues, OverflowThroughRunnextMovesTheOneThatWasKickedOut) {
 TEST_F(Queues, OverflowAppendsToWhatIsThere) {
   put_global(g(1000));
   for (size_t i = 0; i < 257; ++i) put_local(p_.get(), g(i), false);
-  EXPECT_EQ(sched.queue_size.load(), 130u);
+  EXPECT_EQ(global_queue.size.load(), 130u);
   const auto ids = drain_global();
   EXPECT_EQ(ids.front(), 1000u);
   EXPECT_EQ(ids.back(), 256u);
@@ -155,7 +158,7 @@ TEST_F(Queues, OverflowAppendsToWhatIsThere) {
 
 TEST_F(Queues, BatchIsAFairShareOfTheGlobalQueueAndAtMostHalfARing) {
   for (const int procs : {1, 2, 3, 7, 8, 16, 64, 4096}) {
-    sched.procs.store(procs);
+    p_table.in_use.store(procs);
     for (const size_t length : {0u,   1u,   2u,   3u,   7u,   8u,   9u,   63u,  64u,   126u,
                                 127u, 128u, 129u, 253u, 254u, 255u, 256u, 257u, 1000u, 1999u}) {
       fill_global(length);
@@ -168,7 +171,7 @@ TEST_F(Queues, BatchIsAFairShareOfTheGlobalQueueAndAtMostHalfARing) {
         continue;
       }
       ASSERT_EQ(first, g(0)) << length << " at " << procs;
-      ASSERT_EQ(sched.queue_size.load(), length - n) << length << " at " << procs;
+      ASSERT_EQ(global_queue.size.load(), length - n) << length << " at " << procs;
       ASSERT_EQ(drain_ring(), range(1, n)) << length << " at " << procs;
       ASSERT_EQ(drain_global(), range(n, length)) << length << " at " << procs;
     }
@@ -181,13 +184,13 @@ TEST_F(Queues, BatchObeysALimit) {
   EXPECT_EQ(p_->queue.size(), 0u);
   EXPECT_EQ(take(3), g(1));
   EXPECT_EQ(drain_ring(), range(2, 4));
-  EXPECT_EQ(sched.queue_size.load(), 96u);
+  EXPECT_EQ(global_queue.size.load(), 96u);
 }
 
 TEST_F(Queues, FrontOfTheGlobalQueueComesFirst) {
   fill_global(3);
   put_global_front(g(10));
-  EXPECT_EQ(sched.queue_size.load(), 4u);
+  EXPECT_EQ(global_queue.size.load(), 4u);
   EXPECT_EQ(drain_global(), (std::vector<size_t>{10, 0, 1, 2}));
   put_global_front(g(11));
   put_global(g(12));
@@ -202,15 +205,15 @@ TEST_F(Queues, DrainGivesRunnextThenTheRing) {
     drain_local_locked(p_.get());
   }
   EXPECT_TRUE(p_->queue.empty());
-  EXPECT_EQ(sched.queue_size.load(), 5u);
+  EXPECT_EQ(global_queue.size.load(), 5u);
   EXPECT_EQ(drain_global(), (std::vector<size_t>{100, 3, 0, 1, 2}));
 }
 
 TEST_F(Queues, ModelGmKeepsEverythingInTheGlobalQueue) {
-  sched.gm = true;
+  settings.gm = true;
   for (size_t i = 0; i < 10; ++i) put_local(p_.get(), g(i), i % 2 == 0);
   EXPECT_TRUE(p_->queue.empty());
-  EXPECT_EQ(sched.queue_size.load(), 10u);
+  EXPECT_EQ(global_queue.size.load(), 10u);
   EXPECT_EQ(take(0), g(0));
   EXPECT_TRUE(p_->queue.empty());
   EXPECT_EQ(drain_global(), range(1, 10));
@@ -299,12 +302,12 @@ class Tied : public Queues {
 
   void SetUp() override {
     Queues::SetUp();
-    sched.procs.store(procs);
-    sched.passes_left = procs;
+    p_table.in_use.store(procs);
+    global_queue.passes_left = procs;
   }
 
   void TearDown() override {
-    sched.passes_left = 0;
+    global_queue.passes_left = 0;
     Queues::TearDown();
   }
 
@@ -330,7 +333,7 @@ class Tied : public Queues {
     put(g, false);
     return g;
   }
-  void crowd() { sched.tied.store(sched.tied_room.load()); }
+  void crowd() { thread_gate.tied.store(thread_gate.tied_room.load()); }
 
   G* take_tied() {
     LockGuard guard(sched_lock);
@@ -468,7 +471,7 @@ TEST_F(Tied, WhileTheyCrowdUntriedOnesWaitForAPlace) {
   put_urgent(g(10));
   crowd();
   EXPECT_TRUE(urgent_waits());
-  sched.tied.fetch_add(places_for_untried());
+  thread_gate.tied.fetch_add(places_for_untried());
   EXPECT_FALSE(urgent_waits());
   LockGuard guard(sched_lock);
   EXPECT_EQ(take_tied_locked(), a);

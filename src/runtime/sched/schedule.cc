@@ -3,17 +3,21 @@
 
 #include <new>
 
+#include "runtime/process/process_state.h"
+#include "runtime/procs/procs.h"
 #include "runtime/procs/spinning.h"
 #include "runtime/report/panic.h"
 #include "runtime/sched/find_runnable.h"
 #include "runtime/sched/global_queue.h"
-#include "runtime/sched/sched.h"
 #include "runtime/sched/switch.h"
 #include "runtime/threads/bound.h"
 #include "runtime/threads/idle.h"
 #include "runtime/threads/threads.h"
 
 namespace gofer::internal {
+
+constinit StackWaiters stack_waiters;
+
 namespace {
 
 // A stack is missing although its address space was reserved: the kernel refuses one more mapping,
@@ -33,8 +37,8 @@ void wait_for_stack(M* m, G* g) {
   }
   {
     LockGuard guard(sched_lock);
-    sched.stack_waiters.push_back(g);
-    sched.stack_waiter_count.fetch_add(1, seq_cst);
+    stack_waiters.queue.push_back(g);
+    stack_waiters.count.fetch_add(1, seq_cst);
   }
   // A stack may have become free, or a P idle with some, before g was on the list.
   const int late = collect_idle_stacks();
@@ -50,7 +54,7 @@ G* next_goroutine(M* m, bool& inherits) {
       return nullptr;
     }
     if (m->own_g != nullptr) {
-      if (sched.exiting.load(relaxed)) wait_at_exit(m);
+      if (process.exiting.load(relaxed)) wait_at_exit(m);
       if (m->handed != nullptr) {
         put_global_front(m->handed);
         m->handed = nullptr;
@@ -73,7 +77,7 @@ G* next_goroutine(M* m, bool& inherits) {
 int collect_idle_stacks() {
   int collected = 0;
   LockGuard guard(sched_lock);
-  for (P* p = sched.idle_ps; p != nullptr; p = p->link) {
+  for (P* p = idle_ps; p != nullptr; p = p->link) {
     collected += p->stacks.count;
     drain_stacks(p->stacks, 0);
   }
@@ -83,9 +87,9 @@ int collect_idle_stacks() {
 void serve_stack_waiter(P* p) {
   drain_stacks(p->stacks, 0);
   LockGuard guard(sched_lock);
-  G* g = sched.stack_waiters.pop_front();
+  G* g = stack_waiters.queue.pop_front();
   if (g == nullptr) return;
-  sched.stack_waiter_count.fetch_sub(1, seq_cst);
+  stack_waiters.count.fetch_sub(1, seq_cst);
   put_global_locked(g);
 }
 

@@ -1,9 +1,20 @@
 // What an M does on g0, and how goroutines get their stacks.
 #pragma once
 
+#include "runtime/base/atomic.h"
+#include "runtime/sched/g_queue.h"
+#include "runtime/sched/sched_lock.h"
 #include "runtime/threads/m.h"
 
 namespace gofer::internal {
+
+/// Goroutines that could not get a stack for their first run.
+struct StackWaiters {
+  GQueue queue GOFER_GUARDED_BY(sched_lock);
+  atomic<uint32_t> count{0};
+};
+
+[[gnu::visibility("hidden")]] extern StackWaiters stack_waiters;
 
 /// The life of an M on g0. Returns when the thread is to end.
 void schedule_loop(M* m);

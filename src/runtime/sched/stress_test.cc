@@ -18,7 +18,8 @@
 
 #include "os/thread.h"
 #include "runtime/base/sanitizer.h"
-#include "runtime/sched/sched.h"
+#include "runtime/process/settings.h"
+#include "runtime/procs/p_table.h"
 #include "runtime/sched/verify.h"
 #include "support/event.h"
 #include "support/takers.h"
@@ -85,7 +86,7 @@ class Epoch {
 
   void take_ps() {
     while (!calm_) {
-      for (int i = 0; i < sched.procs.load(); ++i) test::retake(sched.all_ps[i].load());
+      for (int i = 0; i < p_table.in_use.load(); ++i) test::retake(p_table.all[i].load());
       std::this_thread::yield();
     }
   }
@@ -251,7 +252,7 @@ TEST(Stress, EveryEpochEndsWithNothingMissing) {
       std::chrono::steady_clock::now() +
       std::chrono::milliseconds(1000 * from_environment("GOFER_STRESS_SECONDS", 0) + 2500);
   // Four configurations of this test draw different epochs.
-  const uint32_t first = static_cast<uint32_t>(procs) * 10'000 + (sched.gm ? 5'000 : 0);
+  const uint32_t first = static_cast<uint32_t>(procs) * 10'000 + (settings.gm ? 5'000 : 0);
   uint32_t seed = from_environment("GOFER_STRESS_SEED", first);
   while (std::chrono::steady_clock::now() < end && !HasFailure()) {
     SCOPED_TRACE("GOFER_STRESS_SEED=" + std::to_string(seed));

@@ -13,10 +13,11 @@
 #include "os/memory.h"
 #include "os/process.h"
 #include "runtime/goroutines/local.h"
+#include "runtime/process/process_state.h"
 #include "runtime/procs/current.h"
 #include "runtime/procs/spinning.h"
+#include "runtime/sched/global_queue.h"
 #include "runtime/sched/queues.h"
-#include "runtime/sched/sched.h"
 #include "runtime/sched/schedule.h"
 #include "runtime/stacks/overflow.h"
 #include "runtime/wait/waiter.h"
@@ -59,7 +60,7 @@ void commit_yield(M* m, G* g) {
   transition::yielded(m, g);
   put_local(m->p, g, false);
   // A hint, without a fence: this P will run it in any case.
-  if (sched.idle_p_count.load(relaxed) != 0) wake_p();
+  if (wake_state.idle_p_count.load(relaxed) != 0) wake_p();
 }
 
 void commit_park(M* m, G* g) {
@@ -98,7 +99,7 @@ void commit_end(M* m, G* g) {
   } else {
     if (p->stacks.count == StackCache::high) drain_stacks(p->stacks, StackCache::high / 2);
     p->stacks.slot[p->stacks.count++] = stack;
-    if (sched.stack_waiter_count.load(relaxed) != 0) [[unlikely]]
+    if (stack_waiters.count.load(relaxed) != 0) [[unlikely]]
       serve_stack_waiter(p);
   }
   bury(m, p, g);
@@ -151,11 +152,11 @@ void yield_goroutine(M* m) {
   P* p = m->p;
   // Nobody else to run: nothing to do, but for a look at the timers now and then. (The world, if it
   // waits, is seen by the flag.)
-  if (!p->queue.has_next() && p->queue.size() == 0 && sched.queue_size.load(relaxed) == 0 &&
+  if (!p->queue.has_next() && p->queue.size() == 0 && global_queue.size.load(relaxed) == 0 &&
       !p->preempt.load(relaxed) && --p->budget > 0) {
     return;
   }
-  if (sched.exiting.load(relaxed)) return;
+  if (process.exiting.load(relaxed)) return;
   transition::yields(m, m->curg);
   switch_away(m, on_yield.load(relaxed));
 }
@@ -215,7 +216,7 @@ namespace {
 }  // namespace
 
 void finish_goroutine() {
-  if (sched.forked.load(relaxed)) [[unlikely]]
+  if (process.forked.load(relaxed)) [[unlikely]]
     os::end_process(0);
   G* g = current_m()->curg;
   if (g->head->locals != nullptr) {

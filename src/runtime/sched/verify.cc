@@ -4,11 +4,16 @@
 // paused and tied, and is in one queue only; counts agree with lists; no more Ms spin than exist.
 #include "runtime/sched/verify.h"
 
+#include "runtime/goroutines/spawn.h"
 #include "runtime/process/start.h"
+#include "runtime/procs/p_table.h"
+#include "runtime/procs/procs.h"
+#include "runtime/procs/spinning.h"
 #include "runtime/procs/stop_world.h"
 #include "runtime/report/panic.h"
 #include "runtime/sched/global_queue.h"
-#include "runtime/sched/sched.h"
+#include "runtime/threads/idle.h"
+#include "runtime/threads/threads.h"
 
 namespace gofer::internal {
 namespace {
@@ -42,31 +47,32 @@ size_t verify_p(P* p, bool own) {
 }
 
 size_t verify_lists() GOFER_REQUIRES(sched_lock) {
-  require(sched.idle_ps == nullptr && sched.idle_p_count.load(relaxed) == 0,
+  require(idle_ps == nullptr && wake_state.idle_p_count.load(relaxed) == 0,
           "a P is idle while the world is stopped");
   int idle = 0;
-  for (M* m = sched.idle_ms; m != nullptr; m = m->link) {
+  for (M* m = idle_ms.list; m != nullptr; m = m->link) {
     ++idle;
     require(m->on_idle_list, "an idle M does not know it");
-    require(idle <= sched.ms, "the list of idle Ms has a loop");
+    require(idle <= threads.count, "the list of idle Ms has a loop");
   }
-  require(idle == sched.idle_m_count, "the count of idle Ms is wrong");
-  require(sched.queue_size.load(relaxed) == global_count_locked(), "queue_size is wrong");
+  require(idle == idle_ms.count, "the count of idle Ms is wrong");
+  require(global_queue.size.load(relaxed) == global_count_locked(), "queue_size is wrong");
   size_t queued = 0;
-  for (const GQueue* queue : {&sched.queue, &sched.urgent, &sched.untried, &sched.tied_queue}) {
+  for (const GQueue* queue :
+       {&global_queue.ordinary, &global_queue.urgent, &global_queue.untried, &global_queue.tied}) {
     size_t in_this = 0;
     for (G* g = queue->front(); g != nullptr; g = g->link) {
       ++in_this;
       require(in_this <= queue->count(), "a global queue has a loop");
       const GStatus status = g->status.load(relaxed);
-      const bool paused = status == GStatus::preempted && queue == &sched.tied_queue;
+      const bool paused = status == GStatus::preempted && queue == &global_queue.tied;
       require(status == GStatus::runnable || paused, "a queued goroutine is not runnable");
     }
     require(in_this == queue->count(), "a global queue's count is wrong");
     queued += in_this;
   }
-  const int32_t spinning = sched.spinning_ms.load(relaxed);
-  require(spinning >= 0 && spinning <= sched.ms, "the count of spinning Ms is impossible");
+  const int32_t spinning = wake_state.spinning_ms.load(relaxed);
+  require(spinning >= 0 && spinning <= threads.count, "the count of spinning Ms is impossible");
   return queued;
 }
 
@@ -77,12 +83,12 @@ void verify_scheduler() {
   M* m = stop_the_world();
   sched_lock.lock();
   size_t queued = verify_lists();
-  int64_t live = sched.live.load(relaxed);
+  int64_t live = goroutines.live.load(relaxed);
   for (int i = 0; i < max_procs; ++i) {
-    P* p = sched.all_ps[i].load(relaxed);
+    P* p = p_table.all[i].load(relaxed);
     if (p == nullptr) break;
     live += p->live.load(relaxed);
-    if (i < sched.procs.load(relaxed)) queued += verify_p(p, m != nullptr && m->p == p);
+    if (i < p_table.in_use.load(relaxed)) queued += verify_p(p, m != nullptr && m->p == p);
   }
   size_t runnable = 0;
   for_each_g(count_runnable, &runnable);

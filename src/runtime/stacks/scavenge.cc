@@ -22,9 +22,10 @@
 #include "os/memory.h"
 #include "os/thread.h"
 #include "runtime/goroutines/transitions.h"
+#include "runtime/process/settings.h"
+#include "runtime/procs/p_table.h"
 #include "runtime/procs/procs.h"
 #include "runtime/procs/retake.h"
-#include "runtime/sched/sched.h"
 #include "runtime/sched/schedule.h"
 
 namespace gofer::internal {
@@ -82,7 +83,7 @@ bool trim_batch() {
 
 // False: there are more.
 bool trim_parked() {
-  if (sched.has_membarrier.load(relaxed)) {
+  if (taking.has_membarrier.load(relaxed)) {
     const int64_t end = os::now_ns() + pass_slice_ns;
     while (trim_batch()) {
       if (os::now_ns() >= end) return false;
@@ -108,8 +109,8 @@ int64_t scavenge(int64_t now) {
   }
   // Soon, if all is idle, but not after every pause of a program that is often idle.
   const int64_t when =
-      !idle ? plan.last_ns + sched.scavenge_ns
-            : later(plan.idle_since_ns + sched.idle_ns, plan.last_ns + sched.scavenge_ns / 4);
+      !idle ? plan.last_ns + settings.scavenge_ns
+            : later(plan.idle_since_ns + settings.idle_ns, plan.last_ns + settings.scavenge_ns / 4);
   if (!plan.passing && now < when) return when;
   if (!plan.passing) {
     plan.passing = true;
@@ -122,7 +123,7 @@ int64_t scavenge(int64_t now) {
   plan.passing = false;
   plan.last_ns = now;
   const bool nothing_since = plan.was_idle && plan.switches == count_switches();
-  return nothing_since ? no_timer : now + sched.scavenge_ns / 4;
+  return nothing_since ? no_timer : now + settings.scavenge_ns / 4;
 }
 
 void wait_until_trimmed(G* g) {

@@ -19,12 +19,14 @@
 #include "os/thread.h"
 #include "os/thread_state.h"
 #include "runtime/goroutines/transitions.h"
+#include "runtime/process/process_state.h"
 #include "runtime/procs/current.h"
 #include "runtime/procs/lost.h"
 #include "runtime/procs/procs.h"
+#include "runtime/procs/spinning.h"
 #include "runtime/procs/thread_gate.h"
-#include "runtime/sched/sched.h"
 #include "runtime/sched/switch.h"
+#include "runtime/watch/preempt.h"
 
 namespace gofer::detail {
 
@@ -60,11 +62,11 @@ blocking_call::~blocking_call() {
   const bool has_p = seems_to_hold_p(m);
   if (has_p && !p->preempt.load(relaxed)) [[likely]]
     return;
-  if (sched.forked.load(relaxed)) return;  // there is no runtime to come back to
+  if (process.forked.load(relaxed)) return;  // there is no runtime to come back to
   const int of_the_call = errno;
   const StackHead* head = m->curg->head;
-  if (!has_p && sched.idle_p_count.load(relaxed) == 0 && sched.has_signal.load(relaxed) &&
-      head->own_m == nullptr && head->no_preempt == 0 && !sched.exiting.load(relaxed)) {
+  if (!has_p && wake_state.idle_p_count.load(relaxed) == 0 && preemption.has_signal.load(relaxed) &&
+      head->own_m == nullptr && head->no_preempt == 0 && !process.exiting.load(relaxed)) {
     transition::goes_on_without_p(m);
     note_lost(m, os::own_cpu_ns() - std::exchange(m->used_without_p_ns, 0), call_crowd);
     return;

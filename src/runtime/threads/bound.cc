@@ -3,11 +3,12 @@
 #include "runtime/threads/bound.h"
 
 #include "os/thread.h"
+#include "runtime/goroutines/spawn.h"
 #include "runtime/procs/procs.h"
 #include "runtime/procs/spinning.h"
+#include "runtime/procs/stop_world.h"
 #include "runtime/report/deadlock.h"
 #include "runtime/report/panic.h"
-#include "runtime/sched/sched.h"
 #include "runtime/sched/sched_lock.h"
 #include "runtime/threads/idle.h"
 #include "runtime/threads/threads.h"
@@ -15,14 +16,16 @@
 
 namespace gofer::internal {
 
+constinit int idle_bound_ms = 0;
+
 bool wait_for_p(M* m) {
   bool run_waits;
   int64_t look_ns;
   {
     LockGuard guard(sched_lock);
-    ++sched.idle_bound_ms;
+    ++idle_bound_ms;
     // It is on no list, so nobody can tell it to watch later: it looks now and then in any case.
-    run_waits = sched.runs.load(relaxed) != 0;
+    run_waits = goroutines.runs.load(relaxed) != 0;
     look_ns = should_watch_locked() ? first_deadlock_look_ns : last_deadlock_look_ns / 8;
   }
   transition::waits_for_p(m);
@@ -32,7 +35,7 @@ bool wait_for_p(M* m) {
       transition::stopped_waiting(m);
       return false;
     }
-    const bool no_thread = sched.no_thread_until_ns.load(seq_cst) != 0;
+    const bool no_thread = threads.no_thread_until_ns.load(seq_cst) != 0;
     int64_t timeout = run_waits ? look_ns : -1;
     if (no_thread) timeout = thread_retry_ns;
     if (m->note.wait(timeout)) continue;
@@ -67,7 +70,7 @@ void start_bound_m(M* m, G* g) {
 bool stop_for_world(M* m) {
   {
     LockGuard guard(sched_lock);
-    if (!sched.stopping.load(relaxed)) return true;
+    if (!world.stopping.load(relaxed)) return true;
     stop_spinning(m);
     put_unused_p(release_p(m));
   }

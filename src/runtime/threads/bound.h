@@ -1,9 +1,13 @@
 // Ms that wait on their own threads for a P for their own goroutine. See bound.cc.
 #pragma once
 
+#include "runtime/sched/sched_lock.h"
 #include "runtime/threads/m.h"
 
 namespace gofer::internal {
+
+/// How many Ms wait for a P for their own goroutine.
+[[gnu::visibility("hidden")]] extern int idle_bound_ms GOFER_GUARDED_BY(sched_lock);
 
 /// Blocks until this M is handed a P for its own goroutine. Returns false if the M must continue
 /// without one (M::let_go, M::released).

@@ -13,17 +13,23 @@
 #include "runtime/threads/idle.h"
 
 #include "os/thread.h"
+#include "runtime/goroutines/spawn.h"
 #include "runtime/poll/netpoll.h"
+#include "runtime/process/settings.h"
 #include "runtime/procs/procs.h"
 #include "runtime/procs/spinning.h"
 #include "runtime/report/deadlock.h"
 #include "runtime/report/panic.h"
 #include "runtime/sched/global_queue.h"
 #include "runtime/sched/queues.h"
-#include "runtime/sched/sched.h"
+#include "runtime/threads/bound.h"
+#include "runtime/threads/threads.h"
 #include "runtime/threads/transitions.h"
 
 namespace gofer::internal {
+
+constinit IdleMs idle_ms;
+
 namespace {
 
 // The functions with "locked" in their names need the scheduler's lock.
@@ -31,11 +37,11 @@ namespace {
 // m shall sleep until then for all timers. The second look is for those that are started between
 // the first one and the moment at which others can see how long m sleeps.
 int64_t become_sleeper_locked(M* m) GOFER_REQUIRES(sched_lock) {
-  sched.sleeper = m;
+  idle_ms.sleeper = m;
   m->unannounced_timer_ns = no_timer;
   int64_t earliest = earliest_timer_ns();
   for (;;) {
-    sched.sleep_until_ns.store(earliest, seq_cst);
+    idle_ms.sleep_until_ns.store(earliest, seq_cst);
     const int64_t again = earliest_timer_ns();
     if (again >= earliest) return earliest;
     earliest = again;
@@ -43,9 +49,9 @@ int64_t become_sleeper_locked(M* m) GOFER_REQUIRES(sched_lock) {
 }
 
 bool become_poller_locked(M* m) {
-  if (!sched.has_poller.load(relaxed) || sched.poller.load(acquire) != nullptr) return false;
-  if (sched.idle_p_count.load(relaxed) == 0) return false;
-  sched.poller.store(m, relaxed);
+  if (!poll_state.in_use.load(relaxed) || idle_ms.poller.load(acquire) != nullptr) return false;
+  if (wake_state.idle_p_count.load(relaxed) == 0) return false;
+  idle_ms.poller.store(m, relaxed);
   return true;
 }
 
@@ -54,12 +60,12 @@ P* take_idle_p_for_timers_locked(int64_t earliest) GOFER_REQUIRES(sched_lock) {
   if (earliest == no_timer || os::now_ns() < earliest) return nullptr;
   P* p = take_idle_p();
   // All Ps are busy and will come to it. Who starts a timer from now on may wake the sleeper again.
-  if (p == nullptr) sched.sleep_until_ns.store(no_timer, seq_cst);
+  if (p == nullptr) idle_ms.sleep_until_ns.store(no_timer, seq_cst);
   return p;
 }
 
 bool all_idle_locked() GOFER_REQUIRES(sched_lock) {
-  return sched.idle_m_count + sched.idle_bound_ms == sched.ms;
+  return idle_ms.count + idle_bound_ms == threads.count;
 }
 
 // To sleep and be woken takes 40 us or more if the core goes to sleep, too. A poller whose waits
@@ -104,7 +110,7 @@ bool sleep_polling(M* m, int64_t timeout_ns, GQueue& ready) {
   bool told = m->note.take();
   if (!told && !poll_spin.wait(m, timeout_ns, ready, told)) netpoll(timeout_ns, ready);
   m->polls.store(false, relaxed);
-  sched.poller.store(nullptr, release);
+  idle_ms.poller.store(nullptr, release);
   if (!told) told = m->note.take();
   return told;
 }
@@ -157,8 +163,8 @@ bool take_p_for(M* m, GQueue& ready) {
 enum class Suits { not_at_all, as_sleeper, as_poller, well, best };
 
 Suits suits(const M* m, int cpu) GOFER_REQUIRES(sched_lock) {
-  if (m == sched.sleeper) return Suits::as_sleeper;
-  if (m == sched.poller.load(relaxed)) return Suits::as_poller;
+  if (m == idle_ms.sleeper) return Suits::as_sleeper;
+  if (m == idle_ms.poller.load(relaxed)) return Suits::as_poller;
   return m->last_cpu == cpu ? Suits::best : Suits::well;
 }
 
@@ -172,7 +178,7 @@ M* take_idle_m_locked() {
   M* chosen = nullptr;
   Suits best = Suits::not_at_all;
   int looked = 0;
-  for (M* m = sched.idle_ms; m != nullptr && best != Suits::best; m = m->link) {
+  for (M* m = idle_ms.list; m != nullptr && best != Suits::best; m = m->link) {
     if (++looked > looks && best >= Suits::well) break;
     if (const Suits how = suits(m, cpu); how > best) {
       chosen = m;
@@ -187,38 +193,38 @@ void put_idle_m_locked(M* m) {
   transition::went_idle(m);
   m->last_cpu = os::current_cpu();
   m->back_link = nullptr;
-  m->link = sched.idle_ms;
+  m->link = idle_ms.list;
   if (m->link != nullptr) m->link->back_link = m;
-  sched.idle_ms = m;
-  ++sched.idle_m_count;
+  idle_ms.list = m;
+  ++idle_ms.count;
 }
 
 void remove_idle_m_locked(M* m) {
   transition::left_idle(m);
-  if (sched.sleeper == m) {
-    sched.sleeper = nullptr;
-    sched.sleep_until_ns.store(no_timer, seq_cst);
+  if (idle_ms.sleeper == m) {
+    idle_ms.sleeper = nullptr;
+    idle_ms.sleep_until_ns.store(no_timer, seq_cst);
   }
   if (m->back_link != nullptr) {
     m->back_link->link = m->link;
   } else {
-    sched.idle_ms = m->link;
+    idle_ms.list = m->link;
   }
   if (m->link != nullptr) m->link->back_link = m->back_link;
-  --sched.idle_m_count;
+  --idle_ms.count;
 }
 
-bool should_watch_locked() { return sched.runs.load(relaxed) != 0 && all_idle_locked(); }
+bool should_watch_locked() { return goroutines.runs.load(relaxed) != 0 && all_idle_locked(); }
 
 P* take_idle_p_with_work_locked() {
-  for (P* p = sched.idle_ps; p != nullptr; p = p->link) {
+  for (P* p = idle_ps; p != nullptr; p = p->link) {
     if (global_count_locked() == 0 && p->queue.empty()) continue;
-    while (sched.idle_ps != p) {  // to the front, by turning the list
+    while (idle_ps != p) {  // to the front, by turning the list
       P* first = take_idle_p();
       P* last = p;
       while (last->link != nullptr) last = last->link;
       last->link = first;
-      sched.idle_p_count.fetch_add(1, seq_cst);
+      wake_state.idle_p_count.fetch_add(1, seq_cst);
     }
     return take_idle_p();
   }
@@ -236,8 +242,8 @@ bool sleep_idle(M* m, const IdleTask& first_task) {
   int64_t look_at = start + first_deadlock_look_ns;
   int64_t look_ns = first_deadlock_look_ns;
   for (int64_t now = start;; now = os::now_ns()) {
-    const bool old = now - start >= sched.idle_ns;
-    int64_t wake_at = old ? no_timer : start + sched.idle_ns;
+    const bool old = now - start >= settings.idle_ns;
+    int64_t wake_at = old ? no_timer : start + settings.idle_ns;
     if (task.watch && look_at < wake_at) wake_at = look_at;
     if (task.earliest_ns < wake_at) wake_at = task.earliest_ns;
     const int64_t timeout = wake_at == no_timer ? -1 : wake_at > now ? wake_at - now : 0;
@@ -250,7 +256,7 @@ bool sleep_idle(M* m, const IdleTask& first_task) {
       LockGuard guard(sched_lock);
       task = IdleTask();
       if (!m->on_idle_list) continue;  // somebody is about to give it a P
-      if (sched.sleeper == m) task.earliest_ns = become_sleeper_locked(m);
+      if (idle_ms.sleeper == m) task.earliest_ns = become_sleeper_locked(m);
       if (P* p = take_idle_p_for_timers_locked(task.earliest_ns); p != nullptr) {
         remove_idle_m_locked(m);
         acquire_p(m, p);
@@ -258,8 +264,8 @@ bool sleep_idle(M* m, const IdleTask& first_task) {
       }
       if (task.earliest_ns <= now) task.earliest_ns = no_timer;
       task.poll = become_poller_locked(m);
-      if (now - start >= sched.idle_ns && !task.poll && sched.sleeper != m &&
-          sched.idle_m_count > idle_ms_reserve) {
+      if (now - start >= settings.idle_ns && !task.poll && idle_ms.sleeper != m &&
+          idle_ms.count > idle_ms_reserve) {
         remove_idle_m_locked(m);
         return false;
       }
@@ -282,7 +288,7 @@ bool stop_m(M* m) {
     LockGuard guard(sched_lock);
     // An M that could not start a thread has left its P idle and its work in the queue, perhaps
     // after m looked there for the last time.
-    if (global_count_locked() != 0 || sched.no_thread_until_ns.load(relaxed) != 0) {
+    if (global_count_locked() != 0 || threads.no_thread_until_ns.load(relaxed) != 0) {
       p = take_idle_p_with_work_locked();
     }
     if (p != nullptr) {
@@ -310,21 +316,21 @@ bool stop_m(M* m) {
 
 void wake_sleeper(int64_t when_ns) {
   // Without an idle P the sleeper could do nothing. Who makes one idle looks at the timers then.
-  if (sched.idle_p_count.load(seq_cst) == 0) return;
+  if (wake_state.idle_p_count.load(seq_cst) == 0) return;
   M* sleeper;
   {
     LockGuard guard(sched_lock);
-    sleeper = sched.sleeper;
-    if (sleeper != nullptr && when_ns < sched.sleep_until_ns.load(relaxed)) wake_m(sleeper);
+    sleeper = idle_ms.sleeper;
+    if (sleeper != nullptr && when_ns < idle_ms.sleep_until_ns.load(relaxed)) wake_m(sleeper);
   }
   if (sleeper == nullptr) wake_p();
 }
 
 void want_poller() {
   LockGuard guard(sched_lock);
-  if (sched.poller.load(relaxed) != nullptr || sched.idle_ms == nullptr) return;
-  if (sched.idle_p_count.load(relaxed) == 0) return;
-  wake_m(sched.idle_ms);
+  if (idle_ms.poller.load(relaxed) != nullptr || idle_ms.list == nullptr) return;
+  if (wake_state.idle_p_count.load(relaxed) == 0) return;
+  wake_m(idle_ms.list);
 }
 
 }  // namespace gofer::internal

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "runtime/base/atomic.h"
 #include "runtime/sched/sched_lock.h"
 #include "runtime/threads/m.h"
 #include "runtime/wait/timer.h"
@@ -10,6 +11,19 @@
 namespace gofer::internal {
 
 inline constexpr int idle_ms_reserve = 4;  // so many idle Ms do not end
+
+/// Those that any P may wake. Ms that wait for their own goroutine are not among them (bound.h).
+struct alignas(64) IdleMs {
+  atomic<int64_t> sleep_until_ns{no_timer};        // when the sleeper wakes
+  M* list GOFER_GUARDED_BY(sched_lock) = nullptr;  // linked by M::link
+  int count GOFER_GUARDED_BY(sched_lock) = 0;
+  /// The one that wakes for timers. There is one whenever an M is idle.
+  M* sleeper GOFER_GUARDED_BY(sched_lock) = nullptr;
+  /// The one that sleeps in the netpoller. Set under the lock.
+  atomic<M*> poller{nullptr};
+};
+
+[[gnu::visibility("hidden")]] extern IdleMs idle_ms;
 
 /// What an idle M wakes for, apart from being told.
 struct IdleTask {

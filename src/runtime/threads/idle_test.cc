@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/sched/sched.h"
+#include "runtime/process/process_state.h"
 #include "runtime/sched/sched_lock.h"
 #include "runtime/threads/idle.h"
 #include "support/one_core.h"
@@ -15,13 +15,13 @@ namespace {
 
 class IdleMs : public testing::Test {
  protected:
-  void SetUp() override { ASSERT_FALSE(sched.started.load()); }
+  void SetUp() override { ASSERT_FALSE(process.started.load()); }
 
   void TearDown() override {
     while (take() != nullptr) {
     }
-    sched.poller.store(nullptr);
-    EXPECT_EQ(sched.idle_m_count, 0);
+    idle_ms.poller.store(nullptr);
+    EXPECT_EQ(idle_ms.count, 0);
   }
 
   int here() const { return core_.here(); }
@@ -70,13 +70,13 @@ TEST_F(IdleMs, TheListIsNotSearchedForLong) {
 
 TEST_F(IdleMs, SleeperAndPollerStayIfThereIsAnother) {
   M* other = idle_on(elsewhere());
-  M* sleeper = sched.sleeper = idle_on(here());
+  M* sleeper = idle_ms.sleeper = idle_on(here());
   M* poller = idle_on(here());
-  sched.poller.store(poller);
+  idle_ms.poller.store(poller);
   EXPECT_EQ(take(), other);
   EXPECT_EQ(take(), poller) << "the sleeper last";
   EXPECT_EQ(take(), sleeper);
-  EXPECT_EQ(sched.sleeper, nullptr);
+  EXPECT_EQ(idle_ms.sleeper, nullptr);
 }
 
 }  // namespace

@@ -26,9 +26,10 @@
 
 #include "os/signal.h"
 #include "os/thread.h"
+#include "runtime/process/process_state.h"
 #include "runtime/procs/current.h"
-#include "runtime/sched/sched.h"
 #include "runtime/threads/signal_stack.h"
+#include "runtime/threads/threads.h"
 
 namespace gofer::internal {
 namespace {
@@ -40,7 +41,7 @@ namespace {
 StackHead* callers_head() {
   M* m = current_m();
   if (m == nullptr || m->curg == nullptr || m->in_runtime.load(relaxed) != 0) return nullptr;
-  if (sched.forked.load(relaxed)) return nullptr;
+  if (process.forked.load(relaxed)) return nullptr;
   StackHead* head = m->curg->head;
   const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   const bool on_stack =
@@ -51,7 +52,7 @@ StackHead* callers_head() {
 bool has_usual_mask() {
   sigset_t now;
   os::set_signal_mask(SIG_BLOCK, nullptr, &now);
-  return std::memcmp(&now, &sched.signal_mask, sizeof(uint64_t)) == 0;
+  return std::memcmp(&now, &threads.signal_mask, sizeof(uint64_t)) == 0;
 }
 
 int change_mask(int how, const sigset_t* set, sigset_t* old) {
@@ -96,8 +97,8 @@ int as_errno(int error) {
 }  // namespace
 
 void set_usual_mask(const sigset_t& starters) {
-  sched.signal_mask = starters;
-  sigdelset(&sched.signal_mask, SIGURG);
+  threads.signal_mask = starters;
+  sigdelset(&threads.signal_mask, SIGURG);
 }
 
 }  // namespace gofer::internal

@@ -13,14 +13,17 @@
 #include "os/thread.h"
 #include "runtime/process/exit.h"
 #include "runtime/procs/current.h"
+#include "runtime/procs/p_table.h"
 #include "runtime/procs/procs.h"
 #include "runtime/procs/spinning.h"
+#include "runtime/procs/thread_gate.h"
 #include "runtime/procs/transitions.h"
 #include "runtime/report/panic.h"
-#include "runtime/sched/sched.h"
-#include "runtime/sched/sched_lock.h"
+#include "runtime/sched/global_queue.h"
 #include "runtime/sched/schedule.h"
+#include "runtime/threads/bound.h"
 #include "runtime/threads/idle.h"
+#include "runtime/threads/m_table.h"
 #include "runtime/threads/signal_stack.h"
 #include "runtime/threads/template_thread.h"
 #include "runtime/threads/transitions.h"
@@ -34,38 +37,42 @@ extern "C" __cxa_eh_globals* __cxa_get_globals();
 #endif
 
 namespace gofer::internal {
+
+constinit Threads threads;
+constinit atomic<M*>* m_table = nullptr;
+
 namespace {
 
 // A record for one more thread; nullptr without memory for it.
 M* new_m_locked() GOFER_REQUIRES(sched_lock) {
-  M* m = sched.free_ms;
+  M* m = threads.free;
   if (m != nullptr) {
-    sched.free_ms = m->link;
+    threads.free = m->link;
     m->reset();
   } else {
     void* memory = os::reserve((sizeof(M) + os::page_size - 1) & ~(os::page_size - 1));
-    if (memory == nullptr || sched.last_m_id == PWord::max_owner) return nullptr;
+    if (memory == nullptr || threads.last_id == PWord::max_owner) return nullptr;
     m = ::new (memory) M;
-    m->id = ++sched.last_m_id;
-    sched.m_table[m->id].store(m, release);
+    m->id = ++threads.last_id;
+    m_table[m->id].store(m, release);
   }
-  ++sched.ms;
+  ++threads.count;
   return m;
 }
 
 void free_m_locked(M* m) GOFER_REQUIRES(sched_lock) {
-  --sched.ms;
-  m->link = sched.free_ms;
-  sched.free_ms = m;
+  --threads.count;
+  m->link = threads.free;
+  threads.free = m;
   // With this M gone the others may be stuck, and the last of them to sleep did not know: one is
   // woken without a P, to watch for a deadlock.
-  if (sched.idle_ms != nullptr && should_watch_locked()) wake_m(sched.idle_ms);
+  if (idle_ms.list != nullptr && should_watch_locked()) wake_m(idle_ms.list);
 }
 
 // Threads that the program has asked for: in calls that it announced, and bound to goroutines that
 // wait.
 int asked_for_locked() GOFER_REQUIRES(sched_lock) {
-  int n = sched.idle_bound_ms - sched.tied.load(relaxed);
+  int n = idle_bound_ms - thread_gate.tied.load(relaxed);
   for (M* m : all_ms()) n += m->blocking_at.load(relaxed) != 0 ? 1 : 0;
   return n;
 }
@@ -74,10 +81,10 @@ int asked_for_locked() GOFER_REQUIRES(sched_lock) {
 // are what it has asked for. Goroutines that keep the others did not ask for that. They go on in
 // time, and then their threads are there for others. in_hand: Ps that are neither idle nor an M's.
 bool exceeds_limit_locked(int in_hand) GOFER_REQUIRES(sched_lock) {
-  if (sched.ms < sched.max_ms) return false;
-  const int with_p = sched.procs.load(relaxed) - sched.idle_p_count.load(relaxed) - in_hand;
+  if (threads.count < threads.limit) return false;
+  const int with_p = p_table.in_use.load(relaxed) - wake_state.idle_p_count.load(relaxed) - in_hand;
   const int asked = asked_for_locked();
-  return asked > 0 && 2 * asked >= sched.ms - with_p;
+  return asked > 0 && 2 * asked >= threads.count - with_p;
 }
 
 // A thread could not be started, so there may be work that no M does, if all the others wait for
@@ -96,11 +103,11 @@ void thread_failed(M* m, int error) {
     LockGuard guard(sched_lock);
     P* p = m->next_p.load(relaxed);
     const bool spinning = m->spinning;
-    if (m->birth == Birth::as_reserve) --sched.reserve_coming;
-    if (m->birth == Birth::with_p) --sched.unborn_ps;
+    if (m->birth == Birth::as_reserve) --threads.reserve_coming;
+    if (m->birth == Birth::with_p) --threads.unborn_ps;
     m->birth = Birth::over;
     free_m_locked(m);
-    sched.no_thread_until_ns.store(os::now_ns() + thread_retry_ns, relaxed);
+    threads.no_thread_until_ns.store(os::now_ns() + thread_retry_ns, relaxed);
     if (spinning) drop_spinning();
     if (p != nullptr) put_unused_p(p);
   }
@@ -113,13 +120,13 @@ void thread_failed(M* m, int error) {
 }
 
 bool hopeless_locked() {
-  const int64_t until = sched.no_thread_until_ns.load(relaxed);
+  const int64_t until = threads.no_thread_until_ns.load(relaxed);
   return until != 0 && os::now_ns() < until;
 }
 
 // The thread was started with all signals blocked.
 void set_signal_mask() {
-  const int error = os::set_signal_mask(SIG_SETMASK, &sched.signal_mask, nullptr);
+  const int error = os::set_signal_mask(SIG_SETMASK, &threads.signal_mask, nullptr);
   static constinit atomic<bool> said{false};
   if (error == 0 || said.exchange(true, relaxed)) return;
   warn(
@@ -150,9 +157,9 @@ void* m_main(void* arg) {
     birth = std::exchange(m->birth, Birth::over);
     if (birth == Birth::with_p) {
       take_given_p(m);
-      --sched.unborn_ps;
+      --threads.unborn_ps;
     }
-    if (birth == Birth::as_reserve) --sched.reserve_coming;
+    if (birth == Birth::as_reserve) --threads.reserve_coming;
   }
   if (birth == Birth::with_p) {
     schedule_loop(m);
@@ -174,12 +181,12 @@ void* m_main(void* arg) {
 // and started in quick succession, which takes the Ps of unborn threads back, would ask for new
 // ones each time.
 bool take_coming_m_locked(P* p, bool spinning) GOFER_REQUIRES(sched_lock) {
-  if (sched.reserve_coming == 0) return false;
+  if (threads.reserve_coming == 0) return false;
   for (M* m : all_ms()) {
     if (m->birth != Birth::as_reserve) continue;
     m->birth = Birth::with_p;
-    --sched.reserve_coming;
-    ++sched.unborn_ps;
+    --threads.reserve_coming;
+    ++threads.unborn_ps;
     transition::sent(m, p, spinning);
     return true;
   }
@@ -215,15 +222,15 @@ Wakeup start_m_locked(P* p, bool spinning) {
     return {m};
   }
   if (take_coming_m_locked(p, spinning)) return {};
-  if (exceeds_limit_locked(1)) return {.exceeded_limit = sched.max_ms};
-  if (!hopeless_locked() && sched.ms < sched.max_ms) m = new_m_locked();
+  if (exceeds_limit_locked(1)) return {.exceeded_limit = threads.limit};
+  if (!hopeless_locked() && threads.count < threads.limit) m = new_m_locked();
   if (m == nullptr) {
     if (spinning) drop_spinning();
     put_unused_p(p);
     return {};
   }
   transition::sent(m, p, spinning);
-  ++sched.unborn_ps;
+  ++threads.unborn_ps;
   want_thread_locked(m);
   return {.thread = true};
 }
@@ -241,18 +248,18 @@ void begin_m(M* m) {
   const int error = os::start_thread(m_main, m);
   if (error != 0) {
     thread_failed(m, error);
-  } else if (sched.no_thread_until_ns.load(relaxed) != 0) {
-    sched.no_thread_until_ns.store(0, relaxed);
+  } else if (threads.no_thread_until_ns.load(relaxed) != 0) {
+    threads.no_thread_until_ns.store(0, relaxed);
   }
 }
 
 bool retry_thread() {
-  if (sched.no_thread_until_ns.load(seq_cst) == 0) return false;
+  if (threads.no_thread_until_ns.load(seq_cst) == 0) return false;
   Wakeup wakeup;
   {
     LockGuard guard(sched_lock);
-    const bool lacks = sched.idle_ps != nullptr && sched.idle_ms == nullptr &&
-                       sched.reserve_coming == 0 && sched.ms < sched.max_ms;
+    const bool lacks = idle_ps != nullptr && idle_ms.list == nullptr &&
+                       threads.reserve_coming == 0 && threads.count < threads.limit;
     if (!lacks || hopeless_locked()) return lacks;
     P* p = take_idle_p_with_work_locked();
     wakeup = start_m_locked(p != nullptr ? p : take_idle_p(), false);
@@ -267,17 +274,17 @@ bool want_idle_ms(int n, bool fresh) {
   int limit = 0;
   {
     LockGuard guard(sched_lock);
-    somebody = sched.idle_ms != nullptr || sched.tied_queue.front() != nullptr;
+    somebody = idle_ms.list != nullptr || global_queue.tied.front() != nullptr;
     // With all threads tied to goroutines, nobody could run those that have none.
-    if (fresh && sched.idle_m_count + sched.reserve_coming == 0 && exceeds_limit_locked(0)) {
-      limit = sched.max_ms;
+    if (fresh && idle_ms.count + threads.reserve_coming == 0 && exceeds_limit_locked(0)) {
+      limit = threads.limit;
     }
-    while (sched.idle_m_count + sched.reserve_coming < n && sched.ms < sched.max_ms &&
+    while (idle_ms.count + threads.reserve_coming < n && threads.count < threads.limit &&
            !hopeless_locked()) {
       M* m = new_m_locked();
       if (m == nullptr) break;
       m->birth = Birth::as_reserve;
-      ++sched.reserve_coming;
+      ++threads.reserve_coming;
       want_thread_locked(m);
       any = true;
     }

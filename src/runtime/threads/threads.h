@@ -1,8 +1,11 @@
 // The threads of Ms: their records, their start and end, and how many there may be.
 #pragma once
 
+#include <signal.h>
+
 #include <cstdint>
 
+#include "runtime/base/atomic.h"
 #include "runtime/sched/sched_lock.h"
 #include "runtime/threads/m.h"
 
@@ -10,6 +13,19 @@ namespace gofer::internal {
 
 inline constexpr int own_threads = 2;                   // sysmon and the template thread
 inline constexpr int64_t thread_retry_ns = 10'000'000;  // after a thread could not be started
+
+struct Threads {
+  M* free GOFER_GUARDED_BY(sched_lock) = nullptr;       // records of Ms whose threads have ended
+  int count GOFER_GUARDED_BY(sched_lock) = 0;           // Ms that live or are being started
+  int limit GOFER_GUARDED_BY(sched_lock) = 10000;       // set_max_threads()
+  uint32_t last_id GOFER_GUARDED_BY(sched_lock) = 0;    // Ms that ever were
+  int reserve_coming GOFER_GUARDED_BY(sched_lock) = 0;  // idle Ms that are being started
+  int unborn_ps GOFER_GUARDED_BY(sched_lock) = 0;       // Ps given to threads that do not run yet
+  atomic<int64_t> no_thread_until_ns{0};                // after a thread could not be started
+  sigset_t signal_mask{};                               // of every M
+};
+
+[[gnu::visibility("hidden")]] extern Threads threads;
 
 /// What a function has decided under the scheduler's lock. The caller releases the lock and then
 /// does it by now().

@@ -17,9 +17,12 @@
 #include "os/thread.h"
 #include "runtime/base/sanitizer.h"
 #include "runtime/procs/current.h"
-#include "runtime/sched/sched.h"
+#include "runtime/procs/p_table.h"
+#include "runtime/procs/procs.h"
+#include "runtime/procs/spinning.h"
 #include "runtime/sched/sched_lock.h"
 #include "runtime/sched/verify.h"
+#include "runtime/threads/bound.h"
 #include "runtime/threads/idle.h"
 #include "runtime/threads/threads.h"
 #include "support/procs.h"
@@ -74,7 +77,7 @@ TEST(LockOsThread, KeepsTheThreadAcrossYieldsAndParks) {
   });
   EXPECT_EQ(moved, 0);
   LockGuard guard(sched_lock);
-  EXPECT_EQ(sched.idle_bound_ms, 0);
+  EXPECT_EQ(idle_bound_ms, 0);
 }
 
 TEST(LockOsThread, NobodyElseRunsOnTheThread) {
@@ -283,7 +286,7 @@ TEST(IdleThreads, EndDownToTheReserve) {
   // Those that are left, and new ones, do the next work; records of the ended are used again.
   const auto records = [] {
     LockGuard guard(sched_lock);
-    return sched.last_m_id;
+    return threads.last_id;
   };
   const uint32_t before = records();
   burst(30);
@@ -336,9 +339,9 @@ TEST(IdleThreads, CollectTheFreeStacksOfIdleProcessors) {
   });
   EXPECT_TRUE(wait_until([] {
     LockGuard guard(sched_lock);
-    if (sched.idle_p_count.load() != sched.procs.load()) return false;
+    if (wake_state.idle_p_count.load() != p_table.in_use.load()) return false;
     int cached = 0;
-    for (P* p = sched.idle_ps; p != nullptr; p = p->link) cached += p->stacks.count;
+    for (P* p = idle_ps; p != nullptr; p = p->link) cached += p->stacks.count;
     return cached == 0;
   }));
 }

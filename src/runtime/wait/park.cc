@@ -6,14 +6,15 @@
 #include "os/thread.h"
 #include "runtime/base/sanitizer.h"
 #include "runtime/process/exit.h"
+#include "runtime/process/process_state.h"
 #include "runtime/process/start.h"
 #include "runtime/report/deadlock.h"
 #include "runtime/report/panic.h"
 #include "runtime/sched/global_queue.h"
 #include "runtime/sched/queues.h"
-#include "runtime/sched/sched.h"
 #include "runtime/sched/switch.h"
 #include "runtime/wait/timer.h"
+#include "runtime/wait/waiter.h"
 
 namespace gofer::internal {
 namespace {
@@ -30,11 +31,11 @@ void park_exiting_thread(Parker* parker) {
 
 // A foreign thread parks without a deadline.
 void park_thread(Waiter& w, QueueLock lock) {
-  if (sched.forked.load(relaxed)) used_after_fork();
+  if (process.forked.load(relaxed)) used_after_fork();
   // The thread counts itself before a waker can find it, and the waker discounts it: so the count
   // never includes a thread that is on its way.
   if (!w.counted) w.counted = true;  // one that can be woken already must not be written to
-  sched.parked_threads.fetch_add(1, relaxed);
+  parked_threads.fetch_add(1, relaxed);
   Parker* parker = w.thread;
   lock.unlock(lock.arg);
   if (is_exiting_thread()) {
@@ -50,7 +51,7 @@ void park_thread(Waiter& w, QueueLock lock) {
 }
 
 bool park_thread_until(Waiter& w, QueueLock lock, int64_t deadline_ns) {
-  if (sched.forked.load(relaxed)) used_after_fork();
+  if (process.forked.load(relaxed)) used_after_fork();
   Parker* parker = w.thread;
   lock.unlock(lock.arg);
   for (;;) {

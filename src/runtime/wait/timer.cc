@@ -4,7 +4,7 @@
 
 #include "os/memory.h"
 #include "os/thread.h"
-#include "runtime/sched/sched.h"
+#include "runtime/procs/p_table.h"
 #include "runtime/threads/idle.h"
 
 namespace gofer::internal {
@@ -149,11 +149,11 @@ bool TimerHeap::move_all(TimerHeap& to) {
 bool start_timer(M* m, Timer* t, int64_t when_ns, bool parks) {
   // A foreign thread has no P and may not even know how many there are: the first is always
   // there.
-  P* p = m != nullptr ? m->p : sched.all_ps[0].load(acquire);
+  P* p = m != nullptr ? m->p : p_table.all[0].load(acquire);
   t->when_ns = when_ns;
   bool first;
   if (!p->timers.add(t, &first)) return false;
-  if (!first || when_ns >= sched.sleep_until_ns.load(seq_cst)) return true;
+  if (!first || when_ns >= idle_ms.sleep_until_ns.load(seq_cst)) return true;
   if (m != nullptr && parks && p->queue.empty()) {
     m->unannounced_timer_ns = when_ns;
   } else {
@@ -174,7 +174,7 @@ bool move_timer(Timer* t, int64_t when_ns) {
     if (heap == nullptr) return false;
     bool first;
     if (!heap->move(t, when_ns, &first)) continue;
-    if (first && when_ns < sched.sleep_until_ns.load(seq_cst)) wake_sleeper(when_ns);
+    if (first && when_ns < idle_ms.sleep_until_ns.load(seq_cst)) wake_sleeper(when_ns);
     return true;
   }
 }

@@ -3,7 +3,7 @@
 // Who looks: an M in find_runnable at its own P's timers, every time; at those of others in the
 // last round of stealing; and of the Ms that sleep one, the sleeper (idle.cc), wakes for the
 // earliest of all and takes an idle P for it. A goroutine that starts a timer earlier than the
-// sleeper knows wakes it: the starter stores the P's next_ns and then reads sched.sleep_until_ns;
+// sleeper knows wakes it: the starter stores the P's next_ns and then reads idle_ms.sleep_until_ns;
 // the sleeper stores that and then reads every next_ns again (seq_cst on both sides), so one of
 // them sees the other.
 //

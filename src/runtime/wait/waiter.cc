@@ -4,12 +4,15 @@
 
 #include "os/memory.h"
 #include "runtime/process/exit.h"
+#include "runtime/process/process_state.h"
 #include "runtime/process/start.h"
 #include "runtime/report/panic.h"
 #include "runtime/sched/queues.h"
-#include "runtime/sched/sched.h"
 
 namespace gofer::internal {
+
+constinit atomic<int32_t> parked_threads{0};
+
 namespace {
 
 struct FreeParkers {
@@ -66,14 +69,14 @@ Parker* this_threads_parker() {
 }
 
 void leave_wait_behind() {
-  sched.parked_threads.fetch_sub(1, relaxed);
+  parked_threads.fetch_sub(1, relaxed);
   parker_owner.parker->left_behind = true;
   parker_owner.parker = nullptr;
 }
 
 G* wake_thread_or_get(Waiter* w) {
   if (w->thread != nullptr) {
-    if (w->counted && !w->thread->left_behind) sched.parked_threads.fetch_sub(1, relaxed);
+    if (w->counted && !w->thread->left_behind) parked_threads.fetch_sub(1, relaxed);
     w->thread->note.signal();
     return nullptr;
   }
@@ -86,7 +89,7 @@ G* wake_thread_or_get(Waiter* w) {
 }
 
 void wake(M* m, Waiter* w, bool next) {
-  if (m == nullptr && sched.forked.load(relaxed)) used_after_fork();
+  if (m == nullptr && process.forked.load(relaxed)) used_after_fork();
   if (G* g = wake_thread_or_get(w); g != nullptr) ready(m, g, next);
 }
 

@@ -22,6 +22,7 @@
 #include <limits>
 #include <new>
 
+#include "runtime/base/atomic.h"
 #include "runtime/base/lock.h"
 #include "runtime/threads/m.h"
 
@@ -33,6 +34,9 @@ struct Parker {
   Parker* link = nullptr;
   bool left_behind = false;  // leave_wait_behind
 };
+
+/// How many foreign threads are parked without a time limit.
+[[gnu::visibility("hidden")]] extern atomic<int32_t> parked_threads;
 
 Parker* this_threads_parker();
 /// The calling thread, in park(), does not wait there any more and will never return from it.
@@ -57,7 +61,7 @@ struct Waiter {
   Contest* contest = nullptr;  // nullptr: nothing but the queue it is in can end this wait
   bool queued = false;
   bool ok = false;       // what the waker says
-  bool counted = false;  // in sched.parked_threads
+  bool counted = false;  // in parked_threads
   int64_t amount = 0;    // for primitives that count
   union {
     Contest own_contest;  // unused unless begin_contest was called

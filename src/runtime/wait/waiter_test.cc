@@ -1,8 +1,9 @@
 // Waiters in a queue of the test's own: goroutines and foreign threads side by side, in order,
 // each woken once.
+#include "runtime/wait/waiter.h"
 #include "runtime/base/sanitizer.h"
+#include "runtime/process/settings.h"
 #include "runtime/procs/current.h"
-#include "runtime/sched/sched.h"
 #include "runtime/wait/park.h"
 #include "support/scheduler_state.h"
 #include "support/unpaused.h"
@@ -80,7 +81,7 @@ TEST(Waiter, GoroutinesAndThreadsStandInOneQueue) {
   Gate gate;
   wait_group goroutines;
   std::vector<std::thread> threads;
-  const int parked_before = sched.parked_threads.load();
+  const int parked_before = parked_threads.load();
   for (int i = 0; i < 6; ++i) {
     if (i % 2 == 0) {
       goroutines.go([&] { gate.wait(); });
@@ -90,9 +91,9 @@ TEST(Waiter, GoroutinesAndThreadsStandInOneQueue) {
     ASSERT_TRUE(wait_until([&] { return gate.count() == i + 1; }));
   }
   EXPECT_EQ(gate.kinds(), "gtgtgt");
-  EXPECT_EQ(sched.parked_threads.load(), parked_before + 3);
+  EXPECT_EQ(parked_threads.load(), parked_before + 3);
   EXPECT_EQ(gate.open(), 6);
-  EXPECT_EQ(sched.parked_threads.load(), parked_before);
+  EXPECT_EQ(parked_threads.load(), parked_before);
   goroutines.wait();
   for (auto& thread : threads) thread.join();
 }
@@ -135,7 +136,7 @@ TEST(Waiter, GoroutinesAreWokenInTheOrderOfTheQueue) {
   // Each becomes the next to run and sends the one before to the tail: the last runs first.
   std::vector<int> expected = {waiters - 1};
   for (int i = 0; i < waiters - 1; ++i) expected.push_back(i);
-  if (sched.gm) {
+  if (settings.gm) {
     expected.erase(expected.begin());
     expected.push_back(waiters - 1);
   }
@@ -173,7 +174,7 @@ TEST(Waiter, CrowdIsWokenByGoroutinesAndThreads) {
   EXPECT_EQ(woken, int64_t{goroutines + threads} * rounds);
   crowd.wait();
   for (auto& thread : plain) thread.join();
-  EXPECT_EQ(sched.parked_threads.load(), 0);
+  EXPECT_EQ(parked_threads.load(), 0);
 }
 
 TEST(Parker, BelongsToOneThreadAndThenToTheNext) {

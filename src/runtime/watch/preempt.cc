@@ -31,20 +31,27 @@
 #include "os/process.h"
 #include "os/signal.h"
 #include "os/thread.h"
+#include "runtime/process/process_state.h"
+#include "runtime/process/settings.h"
 #include "runtime/procs/current.h"
 #include "runtime/procs/lost.h"
+#include "runtime/procs/p_table.h"
 #include "runtime/procs/procs.h"
 #include "runtime/procs/retake.h"
+#include "runtime/procs/stop_world.h"
 #include "runtime/procs/thread_gate.h"
 #include "runtime/procs/transitions.h"
 #include "runtime/report/panic.h"
 #include "runtime/sched/global_queue.h"
 #include "runtime/sched/queues.h"
-#include "runtime/sched/sched.h"
+#include "runtime/threads/m_table.h"
 #include "runtime/threads/threads.h"
 #include "runtime/watch/prologue.h"
 
 namespace gofer::internal {
+
+constinit Preemption preemption;
+
 namespace {
 
 struct sigaction next_urg {};
@@ -86,7 +93,7 @@ Pass pass_of(Preempt kind) {
 
 // It is the turn of a fresh goroutine, and p has none: half of another P's.
 void fetch_fresh(P* p) {
-  if (!p->queue.empty() || sched.gm) return;
+  if (!p->queue.empty() || settings.gm) return;
   for (P* victim : all_ps()) {
     if (victim == p) continue;
     uint32_t moved = 0;
@@ -120,7 +127,7 @@ void pause(M* m, Preempt kind) {
       const int64_t used = os::now_ns() - p->slice_start_ns.load(relaxed);
       g->head->slice_used_us = static_cast<uint32_t>(used / 1000);
     }
-    sched.paused.fetch_add(1, relaxed);
+    preemption.paused.fetch_add(1, relaxed);
     tie_locked(m, to == Pass::to_urgent || is_short);
     transition::given_up(m, p);
     wakeup = pass_on_locked(p, to);
@@ -158,14 +165,14 @@ bool install_preemption() {
 
 void preempt_here(M* m, bool spins) {
   if (m->curg == nullptr || m->curg->head->no_preempt != 0) return;
-  if (sched.exiting.load(relaxed) || sched.forked.load(relaxed)) return;
+  if (process.exiting.load(relaxed) || process.forked.load(relaxed)) return;
   const bool sure = pass_gate(m);
   m->paused.store(true, relaxed);
   m->spins = spins;
   const bool has_p = sure || settle_doubt(m);
   if (has_p) forget_lost(m);  // it was given back
   const uint64_t wanted = m->preempt_word.load(acquire);
-  if (has_p && sched.stopping.load(relaxed) && !sched.has_membarrier.load(relaxed)) {
+  if (has_p && world.stopping.load(relaxed) && !taking.has_membarrier.load(relaxed)) {
     note_lost(m, -1, call_crowd);
     give_up_p(m);
   } else if (has_p && wanted != 0 && wanted == m->p_word) {
@@ -199,7 +206,7 @@ void signal_m(M* m) {
   const int tid = m->tid.load(relaxed);
   // The thread that was meant has ended, and its record waits for the next one. The kernel would
   // say EINVAL, which would pass for a refusal of the mark.
-  if (tid == 0 || !sched.has_signal.load(relaxed)) return;
+  if (tid == 0 || !preemption.has_signal.load(relaxed)) return;
   m->signalled.store(true, release);
   siginfo_t info{};
   info.si_code = SI_QUEUE;
@@ -213,7 +220,7 @@ void signal_m(M* m) {
   static constinit atomic<bool> said{false};
   if (said.exchange(true, relaxed)) return;
   warn("tgkill fails with errno %d: a goroutine that computes is not preempted any more", -result);
-  sched.has_signal.store(false, release);  // last: a program that sees it may end at once
+  preemption.has_signal.store(false, release);  // last: a program that sees it may end at once
 }
 
 void let_paused_go() {

@@ -1,11 +1,21 @@
 // Preemption of goroutines that do not come to the scheduler by themselves. See preempt.cc.
 #pragma once
 
+#include <cstdint>
+
+#include "runtime/base/atomic.h"
 #include "runtime/threads/m.h"
 
 namespace gofer::internal {
 
-/// The signal's handler. False: it cannot be had.
+struct Preemption {
+  atomic<bool> has_signal{false};  // threads may be paused by a signal: signal_m
+  atomic<uint64_t> paused{0};      // times that a goroutine was paused
+};
+
+[[gnu::visibility("hidden")]] extern Preemption preemption;
+
+/// Installs the handler of the signal. Returns false if the kernel refuses.
 bool install_preemption();
 
 /// Asks the goroutine that holds p, by `word`, on m to give p up. For sysmon.

@@ -4,8 +4,13 @@
 
 #include "debug/fd_writer.h"
 #include "os/thread.h"
+#include "runtime/procs/p_table.h"
+#include "runtime/procs/spinning.h"
+#include "runtime/procs/stop_world.h"
 #include "runtime/sched/global_queue.h"
-#include "runtime/sched/sched.h"
+#include "runtime/threads/bound.h"
+#include "runtime/threads/idle.h"
+#include "runtime/threads/m_table.h"
 #include "runtime/threads/threads.h"
 
 namespace gofer::internal {
@@ -27,22 +32,22 @@ struct Counts {
 
 Counts count() {
   LockGuard guard(sched_lock);
-  return {.procs = sched.procs.load(relaxed),
-          .idle_procs = sched.idle_p_count.load(relaxed),
-          .threads = sched.ms + own_threads,
-          .spinning = sched.spinning_ms.load(relaxed),
-          .idle_threads = sched.idle_m_count,
-          .idle_locked = sched.idle_bound_ms,
-          .stop_wait = sched.stop_wait,
+  return {.procs = p_table.in_use.load(relaxed),
+          .idle_procs = wake_state.idle_p_count.load(relaxed),
+          .threads = threads.count + own_threads,
+          .spinning = wake_state.spinning_ms.load(relaxed),
+          .idle_threads = idle_ms.count,
+          .idle_locked = idle_bound_ms,
+          .stop_wait = world.stop_wait,
           .queue = global_count_locked()};
 }
 
 void print_summary(FdWriter& out, const Counts& c) {
   out.print(" [ ");
-  for (int i = 0; i < c.procs; ++i) out.print("%u ", queued(sched.all_ps[i].load(acquire)));
+  for (int i = 0; i < c.procs; ++i) out.print("%u ", queued(p_table.all[i].load(acquire)));
   out.print("] schedticks=[ ");
   for (int i = 0; i < c.procs; ++i) {
-    out.print("%u ", sched.all_ps[i].load(acquire)->schedtick.load(relaxed));
+    out.print("%u ", p_table.all[i].load(acquire)->schedtick.load(relaxed));
   }
   out.print("]\n");
 }
@@ -99,8 +104,8 @@ __attribute__((no_sanitize("thread"))) void print_g(G* g, void* writer) {
 
 __attribute__((no_sanitize("thread"))) void print_detail(FdWriter& out, const Counts& c) {
   out.print(" gcwaiting=%s nmidlelocked=%d stopwait=%d sysmonwait=false\n",
-            text_of(sched.stopping.load(relaxed)), c.idle_locked, c.stop_wait);
-  for (int i = 0; i < c.procs; ++i) print_p(out, i, sched.all_ps[i].load(acquire));
+            text_of(world.stopping.load(relaxed)), c.idle_locked, c.stop_wait);
+  for (int i = 0; i < c.procs; ++i) print_p(out, i, p_table.all[i].load(acquire));
   for (const M* m : all_ms()) {
     if (m->tid != 0) print_m(out, m);
   }
@@ -129,7 +134,7 @@ void trace_schedule(int64_t now) {
       "SCHED %ldms: gomaxprocs=%d idleprocs=%d threads=%d spinningthreads=%d needspinning=%u "
       "idlethreads=%d runqueue=%zu",
       static_cast<long>((now - start_ns) / 1'000'000), c.procs, c.idle_procs, c.threads, c.spinning,
-      sched.need_spinning.load(relaxed), c.idle_threads, c.queue);
+      wake_state.need_spinning.load(relaxed), c.idle_threads, c.queue);
   if (with_detail) {
     print_detail(out, c);
   } else {

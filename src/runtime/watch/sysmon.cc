@@ -14,12 +14,6 @@
 // Whether a thread sleeps, the kernel tells through /proc (6 us), and its clock of processor time
 // tells first whether it is worth asking (0.4 us).
 //
-// Waking up costs about 25 us and is most of what sysmon costs, so it sleeps as long as nobody
-// needs it: while a P is idle there is nothing to take, and submitters of work wake sysmon if it
-// sleeps when they find every P busy (wake_p). With all Ps idle it sleeps for good. While work
-// waits it looks every 1 to 4 ms, and from 20 us on after it has found a blocked thread, because
-// where one blocks, others do.
-//
 // Every pause and every P taken from a sleeping thread may cost a thread: thread_gate.h has the
 // rules for how many there may be, and sysmon asks it each time.
 //
@@ -32,15 +26,17 @@
 #include "os/thread.h"
 #include "os/thread_state.h"
 #include "runtime/poll/netpoll.h"
+#include "runtime/process/process_state.h"
 #include "runtime/procs/lost.h"
+#include "runtime/procs/p_table.h"
 #include "runtime/procs/procs.h"
 #include "runtime/procs/retake.h"
 #include "runtime/procs/spinning.h"
 #include "runtime/procs/thread_gate.h"
 #include "runtime/sched/global_queue.h"
-#include "runtime/sched/sched.h"
 #include "runtime/stacks/scavenge.h"
 #include "runtime/threads/idle.h"
+#include "runtime/threads/m_table.h"
 #include "runtime/threads/threads.h"
 #include "runtime/watch/preempt.h"
 #include "runtime/watch/schedtrace.h"
@@ -100,25 +96,25 @@ bool queue_waits(P* p) { return p->queue.size() != 0 || p->queue.has_next(); }
 
 // Goroutines that another M could run: in the global queue, or in some ring.
 uint32_t count_waiting() {
-  uint32_t n = sched.queue_size.load(relaxed);
+  uint32_t n = global_queue.size.load(relaxed);
   for (P* p : all_ps()) n += p->queue.size();
   return n;
 }
 
 // Somebody waits for a descriptor, and no idle M does it for him.
 bool polled_by_nobody() {
-  return sched.poll_waiters.load(relaxed) != 0 && sched.poller.load(relaxed) == nullptr;
+  return poll_state.waiters.load(relaxed) != 0 && idle_ms.poller.load(relaxed) == nullptr;
 }
 
 // Goroutines that wait for a P on their own threads.
-uint32_t tied() { return sched.tied_size.load(relaxed); }
+uint32_t tied() { return global_queue.tied_size.load(relaxed); }
 
-bool no_idle_p() { return sched.idle_p_count.load(seq_cst) == 0; }
+bool no_idle_p() { return wake_state.idle_p_count.load(seq_cst) == 0; }
 
 // As it was seen last; a P that was never held has the word 0, like one that was never seen.
 bool still_held(int i) {
   return watched[i].word != 0 &&
-         sched.all_ps[i].load(acquire)->word.load(relaxed) == watched[i].word;
+         p_table.all[i].load(acquire)->word.load(relaxed) == watched[i].word;
 }
 
 // Does the thread of m, seen before as w, sleep?
@@ -152,7 +148,7 @@ void favour_owner(uint64_t futex) {
 // The thread of m sleeps with p, in a crowd (no_crowd: it has announced that, and may do there what
 // it likes).
 bool take_from_sleeping(P* p, M* m, PWord word, uint32_t crowd, const Watched& w, Pass to) {
-  if (!sched.has_membarrier.load(relaxed)) {
+  if (!taking.has_membarrier.load(relaxed)) {
     m->surrenders_in.store(crowd, relaxed);
     request_preempt(m, p, word, Preempt::surrender);
     return false;  // not yet
@@ -163,7 +159,7 @@ bool take_from_sleeping(P* p, M* m, PWord word, uint32_t crowd, const Watched& w
     return false;
   }
   if (crowd == call_crowd && m->resumed.load(relaxed) != 0) note_unpaused(false);
-  sched.retaken.fetch_add(1, relaxed);
+  taking.retaken.fetch_add(1, relaxed);
   hand_off(p, to);
   if (to != Pass::to_tied) want_idle_ms(idle_ms_wanted);
   return true;
@@ -201,7 +197,7 @@ class Round {
   // Every P has run the same goroutine for long enough to be interrupted. If not, but those are
   // known to compute for long, it is worth a look when they have.
   bool hogged() {
-    const int procs = sched.procs.load(acquire);
+    const int procs = p_table.in_use.load(acquire);
     int64_t resumed = 0;
     bool known = true;
     for (int i = 0; i < procs; ++i) {
@@ -217,7 +213,7 @@ class Round {
   // If nobody else does.
   void poll_network() {
     if (!polled_by_nobody()) return;
-    const uint64_t polls = sched.polls.load(relaxed);
+    const uint64_t polls = poll_state.visits.load(relaxed);
     if (polls != polls_seen) {
       polls_seen = polls;
       polled_ns = now_;
@@ -232,7 +228,7 @@ class Round {
     if (!is_hogged && now_ - polled_ns < slowest_ns) return;
     GQueue ready;
     netpoll(0, ready);
-    polls_seen = sched.polls.load(relaxed);
+    polls_seen = poll_state.visits.load(relaxed);
     polled_ns = now_;
     if (ready.front() == nullptr) return;
     {
@@ -302,7 +298,7 @@ class Round {
     const bool had_turn = w.cpu_ns < 0 || w.cpu_ns - w.first_cpu_ns >= least_turn_ns;
     if (!slice_over || !had_turn) {
       look_again_at(slice_over ? now_ + pressed_ns : w.since_ns + slice);
-      if (sched.spinner_waits.load(relaxed)) probe(m, p, word, w);
+      if (global_queue.spinner_waits.load(relaxed)) probe(m, p, word, w);
     } else if (announced) {
       p->preempt.store(true, relaxed);  // when the call returns
     } else {
@@ -312,9 +308,9 @@ class Round {
 
   // Whatever sets the clocks of the gate back, a fresh goroutine begins up to ten times a second.
   bool fresh_overdue(P* p) {
-    const int beyond = sched.tied.load(relaxed) - sched.tied_room.load(relaxed);
+    const int beyond = thread_gate.tied.load(relaxed) - thread_gate.tied_room.load(relaxed);
     const int rarely = 1 + (beyond > 0 ? beyond / fresh_patience_step : 0);
-    const int procs = sched.procs.load(relaxed);
+    const int procs = p_table.in_use.load(relaxed);
     const int64_t patience = fresh_patience_ns * (procs > 1 ? procs : 2) * rarely;
     return fresh_ns[p->id] != 0 && now_ - fresh_ns[p->id] >= patience && has_thread();
   }
@@ -368,7 +364,7 @@ class Round {
   // one by one, until somebody moves.
   void look_inside(M* m, Watched& w) {
     if (w.inside_ns == 0) w.inside_ns = now_;
-    if (sched.queue_size.load(relaxed) == 0) return;
+    if (global_queue.size.load(relaxed) == 0) return;
     look_again_at(w.inside_ns + slice_ns);
     if (now_ - w.inside_ns < slice_ns) return;
     w.inside_ns = now_;
@@ -418,19 +414,19 @@ class Round {
   }
 
   static int places_for_urgent() {
-    return sched.urgent_size.load(relaxed) != 0 ? places_for_short : places_for_untried();
+    return global_queue.urgent_size.load(relaxed) != 0 ? places_for_short : places_for_untried();
   }
 
   // For each urgent goroutine the one that has run longest, if it is long enough.
   void serve_urgent() {
     if (!urgent_waits()) return;
-    auto wanted = static_cast<int>(sched.urgent_size.load(relaxed));
-    if (untried_may_begin()) wanted += static_cast<int>(sched.untried_size.load(relaxed));
+    auto wanted = static_cast<int>(global_queue.urgent_size.load(relaxed));
+    if (untried_may_begin()) wanted += static_cast<int>(global_queue.untried_size.load(relaxed));
     if (!no_idle_p()) {
       wake_p();
       return;
     }
-    const int procs = sched.procs.load(acquire);
+    const int procs = p_table.in_use.load(acquire);
     for (int i = 0; i < procs; ++i) {
       if (now_ - watched[i].asked_ns < resend_ns / 2) --wanted;  // on its way
     }
@@ -451,7 +447,7 @@ class Round {
         look_again_at(w.resumed_ns + wake_preempt_ns);
         return;
       }
-      P* p = sched.all_ps[longest].load(acquire);
+      P* p = p_table.all[longest].load(acquire);
       const PWord word(w.word);
       M* m = owner_of(word);
       w.asked_ns = 0;
@@ -478,7 +474,7 @@ int64_t next_timer_ns() {
   const int64_t earliest = earliest_timer_ns();
   if (earliest == no_timer) return no_timer;
   int64_t resumed = no_timer;
-  const int procs = sched.procs.load(acquire);
+  const int procs = p_table.in_use.load(acquire);
   for (int i = 0; i < procs; ++i) {
     if (!still_held(i)) continue;
     if (watched[i].resumed_ns < resumed) resumed = watched[i].resumed_ns;
@@ -490,11 +486,11 @@ int64_t next_timer_ns() {
 
 // True: somebody woke it.
 bool sleep(SysmonSleep how, int64_t ns) {
-  sched.sysmon_sleeps.store(static_cast<uint32_t>(how), seq_cst);
+  wake_state.sysmon_sleeps.store(static_cast<uint32_t>(how), seq_cst);
   // A P that ceased to be idle before the store has woken nobody.
   if (how == SysmonSleep::deep && !all_idle()) ns = 0;
   const bool woken = told.wait(ns);
-  sched.sysmon_sleeps.store(static_cast<uint32_t>(SysmonSleep::shortly), seq_cst);
+  wake_state.sysmon_sleeps.store(static_cast<uint32_t>(SysmonSleep::shortly), seq_cst);
   return woken;
 }
 
@@ -502,7 +498,7 @@ bool sleep(SysmonSleep how, int64_t ns) {
 // then, so only a look can find that out.
 void mend_netpoller(int64_t now) {
   static int64_t looked_ns = 0;
-  if (sched.poller.load(relaxed) == nullptr || now - looked_ns < slowest_ns) return;
+  if (idle_ms.poller.load(relaxed) == nullptr || now - looked_ns < slowest_ns) return;
   looked_ns = now;
   GQueue ready;
   netpoll_mend(ready);
@@ -530,14 +526,14 @@ void* sysmon_main(void*) {
   bool woken = false;
   int idle_rounds = 0;
   for (;;) {
-    if (sched.exiting.load(relaxed)) os::sleep_for_ever();
+    if (process.exiting.load(relaxed)) os::sleep_for_ever();
     const int64_t now = os::now_ns();
     trace_schedule(now);
     const int64_t scavenge_at = scavenge(now);
     netpoll_break_again();
     mend_netpoller(now);
     if (!retry_thread() && all_idle()) {
-      if (sched.has_poller.load(relaxed)) want_poller();
+      if (poll_state.in_use.load(relaxed)) want_poller();
       const bool deep = ++idle_rounds >= idle_rounds_before_deep_sleep && !is_tracing_schedule();
       const int64_t most = scavenge_at == no_timer ? -1 : scavenge_at < now ? 0 : scavenge_at - now;
       sleep(deep ? SysmonSleep::deep : SysmonSleep::lightly,
@@ -592,7 +588,8 @@ int start_sysmon() { return os::start_thread(sysmon_main, nullptr); }
 
 void wake_sysmon() {
   // One of those who find it asleep is enough.
-  if (sched.sysmon_sleeps.exchange(static_cast<uint32_t>(SysmonSleep::shortly), seq_cst) != 0) {
+  if (wake_state.sysmon_sleeps.exchange(static_cast<uint32_t>(SysmonSleep::shortly), seq_cst) !=
+      0) {
     told.signal();
   }
 }
