@@ -6,6 +6,7 @@
   - no file of the library is longer than MAX_LINES;
   - no tabs and no line over MAX_COLUMNS in C++ sources, and clang-format (if installed) has nothing to change;
   - a layer of src/ includes nothing of a layer above it;
+  - a source file of a room of the runtime has a header beside it;
   - the state of a goroutine, a P or an M changes in the files transitions.h only;
   - only src/arch knows the processor, and only src/os, src/arch and src/debug call the kernel;
   - relative links in Markdown files lead to something, and source files that texts and comments name exist;
@@ -42,6 +43,7 @@ MACHINE_CODE = re.compile(
     r"""|\b__(?:x86_64|i386|amd64|aarch64|arm|riscv|powerpc64|s390x)(?:__)?\b|\bREG_[A-Z]|\bgregs\b|\buc_mcontext\b"""
     r"""|\bucontext_t\b|<ucontext\.h>|\b_mm\d*_\w|\b__builtin_(?:ia32|arm|aarch64)_|<\w*intrin\.h>|<arm_neon\.h>""")
 MACHINE_CODE_ALLOWED = {"src/runtime/process/one_copy.cc"}  # directives of the assembler, no instructions
+PUBLIC_CALLS_ONLY = {"api.cc", "goexit.cc", "blocking.cc"}  # declared in include/gofer
 # What changes the state of a goroutine, a P or an M.
 TRANSITION = re.compile(r"\b(?:set_status|try_status|check_transition)\(|->status\.(?:store|exchange|compare_exchange)"
                         r"|->(?:on_idle_list|spinning) = |->(?:blocking_at|waits_for_p|next_p)\.store\(")
@@ -164,6 +166,15 @@ def check_layers(texts):
             yield f"{path}:{line_of(text, match.start())}: src/{path.parts[1]} is below src/{folder}"
 
 
+def check_rooms(texts):
+    """What a source file offers is declared beside it, so that the file names lead to it."""
+    for path in texts:
+        if path.parts[:2] != ("src", "runtime") or path.suffix != ".cc" or path.name.endswith("_test.cc"):
+            continue
+        if path.with_suffix(".h") not in texts and path.name not in PUBLIC_CALLS_ONLY:
+            yield f"{path}: no header of the same name beside it"
+
+
 def check_transitions(texts):
     for path, text in texts.items():
         if path.parts[:2] != ("src", "runtime") or path.suffix not in CXX_SUFFIXES:
@@ -236,7 +247,7 @@ def main():
     files = tree_files(source)
     texts = {p: t for p in files if (t := read_text(source / p)) is not None}
     findings = [*check_text(texts), *check_headers_used(texts), *check_links(source, texts),
-                *check_layers(texts), *check_machine_code(texts), *check_kernel_calls(texts),
+                *check_layers(texts), *check_rooms(texts), *check_machine_code(texts), *check_kernel_calls(texts),
                 *check_transitions(texts), *check_file_names(texts),
                 *check_format(source, files), *check_headers_alone(source, files, args.cxx)]
     for finding in findings:

@@ -1,24 +1,24 @@
-// The netpoller: who waits for a descriptor holds no thread of the runtime.
+// The netpoller: a goroutine that waits for a descriptor holds no thread of the runtime.
 //
-// One poller, edge-triggered: the kernel tells once that a descriptor has become readable
-// or writable, and a record for each descriptor remembers it until somebody wants to know. Who
-// reads or writes tries first and waits only if the kernel has nothing (EAGAIN); an event between
-// the two is found in the record (`ready`), so none is lost.
+// There is one instance for all descriptors, and it is edge-triggered: the kernel tells once that a
+// descriptor has become readable or writable, and a record for each descriptor remembers it until a
+// goroutine asks. A goroutine that reads or writes tries first, and waits only if the kernel has
+// nothing (EAGAIN). It finds an event between the two in the record (`ready`), so none is lost.
 //
-// Who asks the kernel for events: an M that has run out of other work; of the idle Ms one, which
-// sleeps here (idle.cc); and sysmon while nobody else does. The goroutines that can go on are
-// handed out as a list, for one visit to a run queue.
+// These ask the kernel for events: an M that has run out of other work; one of the idle Ms, which
+// sleeps here (idle.cc); and sysmon while no other thread does. They get the goroutines that can go
+// on as a list, for one visit to a run queue.
 //
 // Records are never freed, because an event that names one may be on its way while its descriptor
-// is closed: it carries the record's tag of the time when the descriptor was added, and is ignored
-// if the record has another by then. Each side of a record has its own lock; the tag is changed
-// with both held.
+// is closed. The event carries the tag that the record had when the descriptor was added, and is
+// ignored if the record has another tag by then. Each side of a record has its own lock; the tag
+// changes with both held.
 //
 // os/poller.h lists what a poll back end provides. There is one, by epoll.
 //
 // The kernel may refuse at any time what it granted before, and a program may close descriptors
-// that it does not know, with closefrom(3) for instance. If the poller is gone, the next
-// M or caller that needs it opens a new one, adds all descriptors to it, and wakes the poller.
+// that it does not know, with closefrom(3) for instance. If the instance is gone, the next M or
+// caller that needs it opens a new one, adds all descriptors to it, and wakes the M that polls.
 // Waits for a closed descriptor fail with EBADF. If the kernel refuses, every wait for a descriptor
 // fails with that error, and one message says so.
 #pragma once
@@ -47,7 +47,7 @@ struct PollDesc {
   atomic<uint32_t> tag{0};
   uint32_t index = 0;          // its place in the table of all records
   atomic<int> fd{-1};          // the descriptor; -1: none
-  atomic<bool> closed{false};  // nobody waits any more
+  atomic<bool> closed{false};  // no wait begins any more
   atomic<bool> lost{false};    // the program has closed it, unknown to its owner
   atomic<bool> ended{false};   // an event has told of an end, an error or urgent data
   PollDesc* link = nullptr;    // free records
@@ -63,38 +63,38 @@ struct alignas(64) PollState {
 
 [[gnu::visibility("hidden")]] extern PollState poll_state;
 
-/// Begins to watch fd. 0 and a record, or nullptr for what cannot be watched, such as a regular
-/// file; or an errno value.
+/// Begins to watch fd. Returns 0, and a record in `desc`, or nullptr there for what cannot be
+/// watched, such as a regular file. Returns an errno value if the kernel refuses.
 int poll_open(int fd, PollDesc*& desc);
-/// Ends all waits; to be followed, when nobody uses the record any more, by poll_free, before fd is
-/// closed.
+/// Ends all waits. When no thread uses the record any more, and before it closes fd, the caller
+/// calls poll_free.
 void poll_close(PollDesc* desc);
 void poll_free(PollDesc* desc, int fd);
 
-/// Waits until an event has come for the side, or its deadline, or done is closed (nullptr: never).
-/// Outside of the runtime, from goroutines and foreign threads.
+/// Waits until an event has come for the side, or its deadline has, or `done` is closed, if it is
+/// not nullptr. Goroutines and foreign threads call it outside of the runtime.
 PollEnd poll_wait(PollDesc* desc, PollSide& side, Closable* done);
-/// Why a wait has failed: an errno value.
+/// The errno value that tells why a wait has failed.
 int poll_failure();
-/// Who waits there now waits until then.
+/// The wait at that side, now or later, ends at deadline_ns.
 void poll_set_deadline(PollSide& side, int64_t deadline_ns);
 
-/// Asks the kernel for events, waiting for one at most timeout_ns (negative: no limit; 0: not at
-/// all). Goroutines that can go on are added to `list`, waiting still; threads are woken. Inside,
-/// on g0, or in sysmon.
+/// Asks the kernel for events, and waits for one for timeout_ns at most (negative: no limit; 0: not
+/// at all). Wakes threads that can go on, and adds such goroutines to `list`; their status is still
+/// `waiting`. Inside, on g0, or in sysmon.
 void netpoll(int64_t timeout_ns, GQueue& list);
-/// Ends the wait of m in there.
+/// Ends the sleep of m in the netpoller.
 void netpoll_break(M* m);
-/// Does so again for a poller that was told something and sleeps all the same. By sysmon.
+/// sysmon calls it: does so again for an M that was told something and sleeps all the same.
 void netpoll_break_again();
 
-/// Whether the poller is what it was. The program may have closed it while the poller
-/// sleeps there, which then hears nothing of any descriptor. Async-signal-safe.
+/// Whether the instance is still the one that the runtime has opened. If the program has closed it,
+/// the M that sleeps there hears nothing of any descriptor. Async-signal-safe.
 bool netpoll_is_open();
-/// Replaces the instance if it is not. Goroutines whose waits have failed by that are in `list`.
-/// For sysmon, now and then.
+/// Replaces the instance if it is not, and adds the goroutines whose waits have failed by that to
+/// `list`. sysmon calls it now and then.
 void netpoll_mend(GQueue& list);
-/// The same, soon, by sysmon. For a signal handler.
+/// Has sysmon do the same soon. For a signal handler.
 void netpoll_look_soon();
 
 }  // namespace gofer::internal

@@ -1,7 +1,7 @@
 // The P word: the one place that decides who holds a P.
 //
 // An M that runs user code holds its P without touching it, and may be blocked or busy in code that
-// knows nothing of the runtime. Somebody else (sysmon, or who stops the world) must be able to take
+// knows nothing of the runtime. A taker (sysmon, or an M that stops the world) must be able to take
 // the P away then, and never while the M works on it. The word {owner, generation, state} decides:
 //
 //   taker: CAS running -> retaking; the M's in_doubt = 1; membarrier; if the M's in_runtime is 0:

@@ -75,7 +75,7 @@ struct alignas(64) ThreadGate {
 
 [[gnu::visibility("hidden")]] extern ThreadGate thread_gate;
 
-/// The room of tied goroutines is full: they go before fresh ones.
+/// Whether the room of tied goroutines is full. Then they go before fresh ones.
 inline bool crowded() {
   return thread_gate.tied.load(relaxed) >= thread_gate.tied_room.load(relaxed);
 }
@@ -89,12 +89,12 @@ inline int places_for_untried() {
 }
 inline int places_for_next() { return places_for_untried() / 2; }
 
-/// There is a place for goroutines that were woken and are not known to be short.
+/// Whether there is a place for goroutines that were woken and are not known to be short.
 inline bool untried_have_place() {
   return thread_gate.tied.load(relaxed) <
          thread_gate.tied_room.load(relaxed) + places_for_untried();
 }
-/// And some wait.
+/// Whether there is such a place and some of them wait.
 inline bool untried_may_begin() {
   return global_queue.untried_size.load(relaxed) != 0 && untried_have_place();
 }
@@ -112,26 +112,28 @@ uint32_t crowd_of(uint64_t futex);
 void join_crowd(uint32_t crowd);
 void leave_crowd(uint32_t crowd);
 
-/// A goroutine that was paused has ended, parked or gone to sleep in a call; soon: after one pause.
+/// A goroutine that was paused has ended, parked or gone to sleep in a call. `soon` is set if it
+/// was paused once only.
 void note_unpaused(bool soon);
 
 // The rest is for sysmon.
 
-/// A thread is there for one goroutine more, or may be started. Says so once if not.
+/// Whether a thread is there for one more goroutine, or may be started. Warns once if not.
 bool has_thread();
-/// Once a round, before the others.
+/// sysmon calls it once a round, before the functions below.
 void update_gate(int64_t now_ns);
-/// A goroutine that computes may be paused for a fresh one.
+/// Whether a goroutine that computes may be paused for a fresh one.
 bool may_pause(int extra_places = 0);
-/// A P may go from a thread that sleeps in that crowd to a fresh goroutine.
+/// Whether a P may go from a thread that sleeps in that crowd to a fresh goroutine.
 bool may_leave_asleep(uint32_t crowd, int extra_places = 0);
 /// A thread was found that waits for a lock.
 void note_lock(int64_t now_ns);
 /// A P stays with a thread of that crowd although goroutines wait.
 void note_refused(uint32_t crowd, int64_t now_ns);
-/// Whether a goroutine gets a long slice although fresh ones wait; paused: it was paused before.
+/// Whether a goroutine gets a long slice although fresh ones wait. `paused` is set if it was paused
+/// before.
 bool deserves_long_slice(bool paused);
-/// Goroutines that were paused had a long slice then, and none was done by the end of it.
+/// Whether goroutines that were paused then had a long slice and none was done by the end of it.
 bool only_hogs();
 /// A goroutine that was paused before had its slice and was not done.
 void note_long_slice();

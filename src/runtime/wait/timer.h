@@ -1,19 +1,20 @@
-// Timers of the runtime: a heap per P, run by whoever looks for work; no thread of their own.
+// Timers of the runtime: each P has a heap of them, and Ms that look for work run them. There is no
+// thread for timers.
 //
-// Who looks: an M in find_runnable at its own P's timers, every time; at those of others in the
-// last round of stealing; and of the Ms that sleep one, the sleeper (idle.cc), wakes for the
-// earliest of all and takes an idle P for it. A goroutine that starts a timer earlier than the
-// sleeper knows wakes it: the starter stores the P's next_ns and then reads idle_ms.sleep_until_ns;
-// the sleeper stores that and then reads every next_ns again (seq_cst on both sides), so one of
-// them sees the other.
+// An M in find_runnable looks at the timers of its own P every time, and at those of other Ps in
+// the last round of stealing. One of the Ms that sleep, the sleeper (idle.cc), wakes for the
+// earliest timer of all and takes an idle P for it. A goroutine that starts a timer earlier than
+// the sleeper knows wakes the sleeper: the starter stores the P's next_ns and then reads
+// idle_ms.sleep_until_ns; the sleeper stores that and then reads every next_ns again (seq_cst on
+// both sides), so one of them sees the other.
 //
 // The heap is 4-ary, an array of {when, timer}: a level is a cache line, and the timer itself is
 // touched only to note its place, by which it can be taken out in the middle.
 //
-// Running a timer has two parts. `claim`, under the heap's lock and before the timer is taken out
-// of the heap, decides whether it shall run; it must not take another lock. `run` comes after the
-// unlock. So stop_timer, once it has returned, knows that `claim` will not be called any more, and
-// who lost against it may go away with the timer.
+// Running a timer has two parts. `claim` decides whether the timer runs; it is called under the
+// heap's lock, before the timer is taken out of the heap, and must not take another lock. `run`
+// comes after the unlock. So once stop_timer has returned, `claim` is not called any more, and the
+// caller may free the timer unless `claim` has decided to run it.
 #pragma once
 
 #include <cstdint>
@@ -42,19 +43,21 @@ inline constexpr int64_t no_timer = std::numeric_limits<int64_t>::max();
 
 class TimerHeap {
  public:
-  /// The earliest, or no_timer. Anyone.
+  /// The time of the earliest timer, or no_timer. Any thread may ask.
   int64_t next_ns() const { return next_ns_.load(seq_cst); }
   uint32_t count() const { return count_.load(relaxed); }
 
-  /// False: no memory. `first`: it is earlier than all that were there.
+  /// Returns false without memory. Sets `first` to whether t is earlier than all that were there.
   bool add(Timer* t, bool* first = nullptr);
-  /// Gives t, which waits here, another time. False: it was not here.
+  /// Gives t, which waits here, another time. Returns false if it was not here.
   bool move(Timer* t, int64_t when_ns, bool* first = nullptr);
-  /// False: it was not here.
+  /// Returns false if t was not here.
   bool remove(Timer* t);
-  /// Takes out what is due and claims it; the claimed, linked by `next`, oldest first.
+  /// Takes out what is due and claims it. Returns the claimed timers, the earliest first, linked by
+  /// `next`.
   Timer* take_due(int64_t now);
-  /// Everything goes to `to`, whose lock ranks the same: the world is stopped. False: no memory.
+  /// Moves all timers to `to`, whose lock has the same rank: the world is stopped. Returns false
+  /// without memory.
   bool move_all(TimerHeap& to);
 
  private:
@@ -84,23 +87,23 @@ class TimerHeap {
   uint32_t capacity_ = 0;
 };
 
-/// Starts t, which is not started; m as everywhere: nullptr in a foreign thread, else inside.
-/// False: no memory. `parks`: the calling goroutine is about to park, so that its M may well be the
-/// one that sleeps until then, and need not tell another (M::unannounced_timer_ns).
+/// Starts t, which is not started. m is nullptr in a foreign thread; any other caller is inside.
+/// Returns false without memory. If `parks` is set, the calling goroutine is about to park: its M
+/// may well be the one that sleeps until then, and need not tell another (M::unannounced_timer_ns).
 bool start_timer(M* m, Timer* t, int64_t when_ns, bool parks = false);
 /// m does not become the sleeper after all: it has found a goroutine to run, or may run only its
 /// own. It tells the sleeper of a timer that it has left unannounced.
 void announce_timer(M* m);
-/// Gives a timer that waits another time. False: it does not wait, or has been claimed.
+/// Gives a timer that waits another time. Returns false if it does not wait, or has been claimed.
 bool move_timer(Timer* t, int64_t when_ns);
-/// False: it was not started, or has been claimed.
+/// Returns false if t was not started, or has been claimed.
 bool stop_timer(Timer* t);
 
-/// Inside: runs what is due of p's timers; true if there was something.
+/// Inside: runs the timers of p that are due. Returns true if there was one.
 bool run_timers(M* m, P* p);
-/// The same for all Ps, those that gomaxprocs has retired too.
+/// The same for all Ps, also for those that gomaxprocs has put aside.
 bool run_all_timers(M* m);
-/// The earliest of all their timers.
+/// The time of the earliest timer of all Ps.
 int64_t earliest_timer_ns();
 
 }  // namespace gofer::internal

@@ -1,19 +1,20 @@
 // Waiters: how every primitive waits and wakes, for goroutines and foreign threads alike.
 //
 // A waiter record lies on the waiting stack, in the queue of a primitive, under that primitive's
-// lock. Who wakes it takes it out of the queue, reads whom it stands for, and never touches it
-// after that, because the woken side may be gone with it at once. A goroutine's record and an
-// foreign thread's Parker are never freed, so waking is always safe (but see this_threads_parker
-// for threads that found no memory).
+// lock. The waker takes it out of the queue and reads which goroutine or thread it stands for.
+// After that it never touches the record, because the woken side may return at once and the record
+// is gone then. The record of a goroutine and the Parker of a foreign thread are never freed, so
+// waking them is always safe (but see this_threads_parker for threads that found no memory).
 //
 // A wait that more than one event can end (the cases of a select, a time limit, a context) has a
-// Contest: whoever wants to end it must claim it first, by one compare-and-swap, and the loser
-// leaves it alone. The loser may touch the contest because it holds the lock of a queue in which a
-// record of that wait stood: the waiter cannot return before it has had that lock itself.
+// Contest. A waker must claim it first, by one compare-and-swap, and the loser leaves the wait
+// alone. The loser may touch the contest because it holds the lock of a queue in which a record of
+// that wait stood: the waiter cannot return before it has had that lock itself.
 //
-// An event may come before the waiter has parked, if not all locks are held until then (a timer, a
-// context: `early`). The contest's state settles that: the winner exchanges it for `woken`, the
-// parking commit for `parked`; who comes second knows of the other and does the rest.
+// If not all locks are held until the waiter has parked, an event may come before that: a timer or
+// a context (`early`). The contest's state settles this. The winner exchanges it for `woken`, and
+// the parking commit exchanges it for `parked`. The second of the two sees the value of the first
+// and readies the goroutine.
 #pragma once
 
 #include <gofer/detail/wait_queue.h>
@@ -28,7 +29,7 @@
 
 namespace gofer::internal {
 
-/// Where a foreign thread sleeps. One per thread that ever waited, recycled, never freed.
+/// Where a foreign thread sleeps. Each thread that waits has one; it is used again and never freed.
 struct Parker {
   Note note;
   Parker* link = nullptr;
@@ -39,8 +40,8 @@ struct Parker {
 [[gnu::visibility("hidden")]] extern atomic<int32_t> parked_threads;
 
 Parker* this_threads_parker();
-/// The calling thread, in park(), does not wait there any more and will never return from it.
-/// It may still be woken there: for its next wait it takes another Parker.
+/// The calling thread is in park(), gives up that wait, and will never return from it. A waker may
+/// still wake it there, so the thread takes another Parker for its next wait.
 void leave_wait_behind();
 
 struct Waiter;
@@ -57,8 +58,8 @@ struct Waiter {
   Parker* thread = nullptr;  // ...or a foreign thread
   Waiter* next = nullptr;
   Waiter* prev = nullptr;
-  void* elem = nullptr;        // what is handed over: where it lies, or where it shall go
-  Contest* contest = nullptr;  // nullptr: nothing but the queue it is in can end this wait
+  void* elem = nullptr;        // where the value that is handed over lies, or where it goes
+  Contest* contest = nullptr;  // nullptr: only a waker that finds it in its queue ends this wait
   bool queued = false;
   bool ok = false;       // what the waker says
   bool counted = false;  // in parked_threads
@@ -67,7 +68,7 @@ struct Waiter {
     Contest own_contest;  // unused unless begin_contest was called
   };
 
-  /// Stands for the caller: its goroutine (inside), or its thread (m == nullptr).
+  /// Stands for the calling goroutine, which is inside, or for the calling thread if m is nullptr.
   explicit Waiter(M* m) : Waiter() {
     if (m != nullptr) {
       g = m->curg;
@@ -77,14 +78,14 @@ struct Waiter {
   }
   Waiter() {}
 
-  /// More than the queue can end this wait. early: before the waiter has parked, too.
+  /// Other events than a waker can end this wait; if `early` is set, also before it has parked.
   void begin_contest(bool early) {
     contest = ::new (&own_contest) Contest;
     contest->early = early;
   }
 };
 
-/// With the lock of w's queue: is it the caller who ends this wait?
+/// Whether the caller, which holds the lock of w's queue, is the one that ends this wait.
 inline bool claim(Waiter* w) {
   if (w->contest == nullptr) return true;
   Waiter* nobody = nullptr;
@@ -142,15 +143,15 @@ inline Waiter* WaitQueue::pop_claimed() {
 
 inline constexpr int64_t no_deadline = std::numeric_limits<int64_t>::max();
 
-/// Wakes a waiter that was taken out of its queue and claimed. Inside, or with m == nullptr as
-/// above. Locks may be held. next: a goroutine runs next on this P.
+/// Wakes a waiter that was taken out of its queue and claimed. The caller is inside, or m is
+/// nullptr as above, and it may hold locks. If `next` is set, a goroutine runs next on this P.
 void wake(M* m, Waiter* w, bool next = true);
 
-/// The same, but a goroutine is left to the caller, who has to ready it: nullptr if there is none,
-/// or it has not parked yet and will not.
+/// Wakes a thread as above, but returns a goroutine, which the caller has to ready. Returns nullptr
+/// if w stands for a thread, or if the goroutine has not parked yet and will not.
 G* wake_thread_or_get(Waiter* w);
 
-/// The same list, linked by `next`, the other way round.
+/// Reverses a list that is linked by `next`.
 inline Waiter* reversed(Waiter* list) {
   Waiter* result = nullptr;
   while (list != nullptr) {
@@ -162,7 +163,7 @@ inline Waiter* reversed(Waiter* list) {
   return result;
 }
 
-/// Wakes a list of them, linked by `next`.
+/// Wakes all waiters of a list that is linked by `next`.
 void wake_list(M* m, Waiter* first);
 
 }  // namespace gofer::internal

@@ -18,19 +18,20 @@ struct Preemption {
 /// Installs the handler of the signal. Returns false if the kernel refuses.
 bool install_preemption();
 
-/// Asks the goroutine that holds p, by `word`, on m to give p up. For sysmon.
+/// sysmon calls it: asks the goroutine on m, which holds p by `word`, to give p up.
 void request_preempt(M* m, P* p, PWord word, Preempt kind);
 
-/// Interrupts m, to do what was asked of it, to give up its P if the world is to stop, or to wait
-/// for a P if it has lost its own.
+/// Interrupts m with a signal. m then does what was asked of it, gives up its P if the world is to
+/// stop, or waits for a P if it has lost its own.
 void signal_m(M* m);
 
-/// The calling goroutine does what sysmon has asked of it, if that still holds, and stays on its
-/// thread. From the signal's handler, or from a function's prologue; outside of the runtime.
-/// spins: it was found in a loop that waits for another thread.
+/// The signal's handler, or a function's prologue, calls it outside of the runtime. The calling
+/// goroutine does what sysmon has asked of it, if that still holds, and stays on its thread.
+/// `spins` is set if it was found in a loop that waits for another thread.
 void preempt_here(M* m, bool spins);
 
-/// All paused threads go on without a P: the process ends, and they may hold locks that it needs.
+/// Lets all paused threads go on without a P, because the process ends and they may hold locks that
+/// it needs.
 void let_paused_go();
 
 }  // namespace gofer::internal
