@@ -45,6 +45,11 @@ M* current_m();
 long raw_syscall(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
                  long f = 0);
 
+/// A counter of the processor that is cheap to read...
+uint64_t ticks();
+/// ...and whether it runs at one rate, on a core that sleeps or changes its frequency, too.
+bool has_steady_ticks();
+
 /// For loops that wait for another thread: leaves the core to its other hardware thread.
 void cpu_relax();
 

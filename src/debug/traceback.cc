@@ -286,4 +286,10 @@ std::string describe_pc(uintptr_t pc) {
   return std::string(name_or_unknown(creator.frame));
 }
 
+std::string describe_entry(uintptr_t pc) {
+  Creator creator{pc + 1};
+  run_with_symbols(find_creator, &creator);
+  return std::string(name_or_unknown(creator.frame));
+}
+
 }  // namespace gofer::internal

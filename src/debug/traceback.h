@@ -41,4 +41,8 @@ void print_creator(int fd, uintptr_t pc, uint64_t parent_id, const FrameOptions&
 /// The function around the return address `pc`, chosen as in print_creator; "?" if there is none.
 std::string describe_pc(uintptr_t pc);
 
+/// The name of the function that begins at `pc`, which may be the machinery of a goroutine: then
+/// that of the function that it calls.
+std::string describe_entry(uintptr_t pc);
+
 }  // namespace gofer::internal

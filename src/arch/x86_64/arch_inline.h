@@ -36,6 +36,16 @@ inline long raw_syscall(long number, long a, long b, long c, long d, long e, lon
   return result;
 }
 
+inline uint64_t ticks() { return __builtin_ia32_rdtsc(); }
+
+inline bool has_steady_ticks() {
+  uint32_t highest, a, b, c, d;
+  asm volatile("cpuid" : "=a"(highest), "=b"(b), "=c"(c), "=d"(d) : "0"(0x80000000u));
+  if (highest < 0x80000007u) return false;
+  asm volatile("cpuid" : "=a"(a), "=b"(b), "=c"(c), "=d"(d) : "0"(0x80000007u));
+  return (d & (1u << 8)) != 0;
+}
+
 inline void cpu_relax() { __builtin_ia32_pause(); }
 
 // The word of the thread's control block that GCC and glibc set aside for split stacks.

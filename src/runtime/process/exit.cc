@@ -38,6 +38,7 @@
 #include "runtime/procs/procs.h"
 #include "runtime/report/panic.h"
 #include "runtime/threads/transitions.h"
+#include "runtime/trace/session.h"
 #include "runtime/wait/waiter.h"
 
 namespace gofer::internal {
@@ -81,8 +82,13 @@ struct ExitWatch {
 };
 thread_local ExitWatch exit_watch;
 
+// The tracer's thread writes what it has, unless it waits for a lock that nobody releases any more.
+constexpr int64_t longest_finish_ns = 10'000'000'000;
+
 [[gnu::destructor(101)]] void finish_exit() {
-  if (!sched.forked.load(relaxed)) forbid_reports();
+  if (sched.forked.load(relaxed)) return;
+  forbid_reports();
+  tracer::finish_at_exit(longest_finish_ns);
 }
 
 }  // namespace

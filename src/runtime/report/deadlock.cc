@@ -16,6 +16,7 @@
 #include "os/thread.h"
 #include "runtime/report/panic.h"
 #include "runtime/sched/sched.h"
+#include "runtime/trace/session.h"
 
 namespace gofer::internal {
 namespace {
@@ -34,7 +35,8 @@ Snapshot look() {
   const bool quiet = wanted && all_idle && global_count_locked() == 0 &&
                      earliest_timer_ns() == no_timer && sched.poll_waiters.load(seq_cst) == 0 &&
                      !sched.stopping.load(relaxed) && !sched.exiting.load(relaxed);
-  return {quiet, own_threads + sched.ms + sched.parked_threads.load(seq_cst)};
+  const int threads = own_threads + tracer::own_threads() + sched.ms;
+  return {quiet, threads + sched.parked_threads.load(seq_cst)};
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "os/signal.h"
 #include "os/thread.h"
 #include "runtime/sched/sched.h"
+#include "runtime/trace/session.h"
 
 namespace gofer::internal {
 namespace {
@@ -31,6 +32,13 @@ std::terminate_handler next_terminate = nullptr;
 // The thread that makes the report; 0: none; less than 0: none may any more but -reporter, which is
 // at the end of its exit.
 constinit atomic<int> reporter{0};
+
+// The trace ends with what the process did last, if that can be written.
+[[noreturn]] void end_report() {
+  constexpr int64_t longest_ns = 2'000'000'000;
+  tracer::finish_at_exit(longest_ns);
+  os::end_process(report_exit_code);
+}
 
 G* current_g() {
   M* m = current_m();
@@ -63,7 +71,7 @@ void print_end(FdWriter& out, G* g, const FrameOptions& options) {
     out.print("%s: %s\n\n", kind, text);
   }
   print_here(2);
-  os::end_process(report_exit_code);
+  end_report();
 }
 
 void print_stopped(G* g) {
@@ -104,7 +112,7 @@ constinit AskedForText asked;
   out.flush();
   print_frames(STDERR_FILENO, {asked.pcs, asked.n});
   print_end(out, g, {});
-  os::end_process(report_exit_code);
+  end_report();
 }
 
 [[noreturn]] void report_exception(G* g, const std::type_info& type) {
@@ -148,7 +156,7 @@ constinit AskedForText asked;
   }
   out.flush();
   print_here(1);
-  os::end_process(report_exit_code);
+  end_report();
 }
 
 }  // namespace
@@ -169,7 +177,7 @@ void begin_report() {
   while (!reporter.compare_exchange_strong(before, self, acq_rel)) {
     if (before == self) {  // the report failed in its turn
       if (asked.g != nullptr) end_exception_report();
-      os::end_process(report_exit_code);
+      end_report();
     }
     if (before != -self) os::sleep_for_ever();
   }
@@ -189,7 +197,7 @@ void wait_for_report() {
   if (before <= 0) return;
   if (before == os::thread_id()) {  // exit() in the middle of it
     if (asked.g != nullptr) end_exception_report();
-    os::end_process(report_exit_code);
+    end_report();
   }
   os::sleep_for_ever();
 }
@@ -261,7 +269,7 @@ void fatal_deadlock(const char* message) {
   out.print("fatal error: %s\n", message);
   out.flush();
   print_goroutines();
-  os::end_process(report_exit_code);
+  end_report();
 }
 
 void report_endless_wait_at_exit() {

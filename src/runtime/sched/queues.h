@@ -40,14 +40,20 @@ inline G* take_local(P* p, bool& inherits) {
   return p->queue.get();
 }
 
+/// Makes a parked goroutine runnable, by a thread without a P. Under the scheduler's lock, so that
+/// with the world stopped and the lock held no goroutine changes its state.
+void ready_globally(G* g);
+/// The same for one that such a thread has created.
+void create_globally(G* g);
+
 /// Makes a parked goroutine runnable, next on this P or behind the others. Inside, or with m ==
 /// nullptr from a thread without a P.
 inline void ready(M* m, G* g, bool next = true) {
-  transition::readied(m, g);
   if (m != nullptr) {
+    transition::readied(m, g);
     put_local(m->p, g, next);
   } else {
-    put_global(g);
+    ready_globally(g);
   }
   wake_p();
 }
