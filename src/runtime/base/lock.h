@@ -30,7 +30,8 @@ enum class LockRank : uint8_t {
   stacks = 8,          // global stack pools
   trace_visit = 9,     // the tracer: visiting streams,
   trace_foreign = 10,  // the stream of the threads that are no Ms,
-  trace_lists = 11,    // lists of buffers and streams
+  trace_texts = 11,    // names and messages,
+  trace_lists = 12,    // lists of buffers and streams
 };
 
 void lock_slow(std::atomic<uint32_t>& word);

@@ -83,6 +83,7 @@ inline bool given_back(M* m, P* p) {
 /// nothing about that: it may also be signalled for other reasons, and a signal may be left over
 /// from the time before.
 inline void sent(M* m, P* p, bool spinning) {
+  if (tracer::is_on()) tracer::sent(m, p);
   m->spinning = spinning;
   m->next_p.store(p, release);
 }

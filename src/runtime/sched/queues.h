@@ -18,8 +18,10 @@ inline void put_local(P* p, G* g, bool next) {
     return;
   }
   if (next) {
-    g = p->queue.exchange_next(g);
-    if (g == nullptr) return;
+    G* displaced = p->queue.exchange_next(g);
+    if (tracer::is_on()) tracer::became_next(p, g, displaced);
+    if (displaced == nullptr) return;
+    g = displaced;
   }
   while (!p->queue.put(g)) {
     if (put_overflow(p, g)) return;

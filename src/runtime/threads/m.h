@@ -136,7 +136,7 @@ struct alignas(128) M {
   M* back_link = nullptr;
   Note note;
 
-  tracer::Stream* stream = nullptr;  // what it writes into a trace; stays with the record
+  atomic<tracer::Stream*> stream{nullptr};  // what it writes into a trace; stays with the record
 
   const void* base = nullptr;  // where its own stack begins, about
   StackHead g0;                // its own stack, on which the scheduler works

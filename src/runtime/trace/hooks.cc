@@ -19,7 +19,9 @@
 // Rejected: ProcSteal in the taker's stream. It waits for the victim's GoSyscallBegin there, so two
 // streams have to be written in one order; in the victim's own stream the order is that of the
 // bytes, and the format allows it.
+#include "runtime/procs/current.h"
 #include "runtime/procs/p_word.h"
+#include "runtime/sched/sched.h"
 #include "runtime/threads/m.h"
 #include "runtime/trace/tables.h"
 #include "runtime/trace/trace.h"
@@ -32,9 +34,9 @@ constinit atomic<bool> on{false};
 // --- Goroutines.
 
 void created(M* by, G* g) {
-  const uint64_t stack = stack_of_entry(g);
+  const uint64_t own_stack = stack_of_entry(g);
+  const uint64_t stack = stack_of_creator(g);
   write_as(by, [&](Writer& w) {
-    mark_used(stack, w.generation());
     if (by == nullptr || w.stream().p == nullptr) {
       w.mention_new(g);
       w.event(Event::go_create_syscall, g->id);
@@ -43,7 +45,9 @@ void created(M* by, G* g) {
     }
     w.need_running();
     w.mention_new(g);
-    w.event(Event::go_create, g->id, stack, 0);
+    mark_used(own_stack, w.generation());
+    mark_used(stack, w.generation());
+    w.event(Event::go_create, g->id, own_stack, stack);
   });
 }
 
@@ -132,14 +136,21 @@ void given_up(M* m) {
   write_as(m, [&](Writer& w) { w.stop_p(); });
 }
 
+namespace {
+enum class RetakeReason : uint8_t { asleep, announced, slice, stop_the_world };
+}
+
 // An M without a stream has held no P since the trace began.
 void retaken(P* p, const M* owner) {
-  Stream* s = owner->stream;
+  Stream* s = owner->stream.load(acquire);
   if (s == nullptr) return;
   begin_visit(*s);
   if (Writer w(*s); w && s->p == p) {
     w.state();
+    RetakeReason why = s->in_call ? RetakeReason::announced : RetakeReason::asleep;
+    if (sched.stopping.load(relaxed)) why = RetakeReason::stop_the_world;
     w.lose_p();
+    w.record(Record::retake, p->id, owner->id, static_cast<uint64_t>(why));
   }
   end_visit(*s);
 }
@@ -155,7 +166,7 @@ void giving_back(M* m) {
 }
 
 void gave_back(M* m, P* p, bool given) {
-  Stream* s = m->stream;
+  Stream* s = m->stream.load(acquire);
   if (s == nullptr) return;
   if (given) {
     if (Writer w(*s); w) {
@@ -164,6 +175,64 @@ void gave_back(M* m, P* p, bool given) {
     }
   }
   end_visit(*s);
+}
+
+// --- Gofer's own records.
+
+namespace {
+
+enum class PauseMeans : uint8_t { signal, prologue };
+
+// M that writes for the calling thread.
+template <class F>
+void write_here(F&& f) {
+  write_as(current_m(), f);
+}
+
+}  // namespace
+
+void became_next(P* p, G* g, G* displaced) {
+  write_here([&](Writer& w) {
+    w.record(Record::runnext, p->id, g->id, displaced != nullptr ? displaced->id : 0);
+  });
+}
+
+void stole(M* m, P* thief, P* victim, uint32_t taken) {
+  write_as(m, [&](Writer& w) {
+    w.record(Record::steal, thief->id, victim->id, taken, victim->queue.size());
+  });
+}
+
+void sent(M* m, P* p) {
+  const M* from = current_m();
+  write_here(
+      [&](Writer& w) { w.record(Record::hand_off, p->id, from != nullptr ? from->id : 0, m->id); });
+}
+
+void paused(M* m, P* p, bool by_signal) {
+  const PauseMeans means = by_signal ? PauseMeans::signal : PauseMeans::prologue;
+  write_as(m, [&](Writer& w) {
+    w.record(Record::pause, m->curg->id, m->id, p->id, static_cast<uint64_t>(means));
+  });
+}
+
+void passed(M* m, P* p, M* tied) {
+  if (tied == nullptr || tied->own_g == nullptr) return;
+  write_as(m, [&](Writer& w) { w.record(Record::pass, p->id, m->id, tied->id, tied->own_g->id); });
+}
+
+void sysmon_round(int64_t slept_ns) {
+  static uint64_t retaken = 0;
+  static uint64_t paused = 0;
+  write_as(nullptr, [&](Writer& w) {
+    const uint64_t all_retaken = sched.retaken.load(relaxed);
+    const uint64_t all_paused = sched.paused.load(relaxed);
+    w.record(Record::sysmon_round, slept_ns, all_retaken - retaken, all_paused - paused);
+    retaken = all_retaken;
+    paused = all_paused;
+    for (P* p : all_ps()) w.record(Record::queue, p->id, p->queue.size(), 0);
+    w.record(Record::global_queue, sched.queue_size.load(relaxed));
+  });
 }
 
 // --- The whole.

@@ -170,6 +170,7 @@ void sweep_marks(uint64_t generation) {
 void end_generation(uint64_t old, uint64_t next) {
   session.generation.store(next, seq_cst);
   visit_all(collect, &next);
+  collect_texts(next);
   write_full(old);
   write_tables(old, now(), write_bytes);
   session.bytes.store(0, relaxed);
@@ -304,6 +305,7 @@ void begin_trace(M* caller) {
   visit_all(forget_state, nullptr);
   session.failure.store(0, relaxed);
   session.bytes.store(0, relaxed);
+  session.number.fetch_add(1, relaxed);
   list_all(control.last_generation + 1, caller);
   list_caller(caller);
   on.store(true, seq_cst);
@@ -335,7 +337,7 @@ void begin_recording() {
 
 }  // namespace
 
-Buffer* next_buffer(const Stream& s, Buffer* full, uint64_t generation, uint64_t time) {
+Buffer* next_buffer(uint64_t m, Buffer* full, uint64_t generation, uint64_t time) {
   if (full != nullptr) retire(full);
   Buffer* b = take_free();
   if (b == nullptr) b = new_buffer();
@@ -345,7 +347,7 @@ Buffer* next_buffer(const Stream& s, Buffer* full, uint64_t generation, uint64_t
   }
   b->generation = generation;
   b->first_time = b->last_time = time;
-  b->m = s.m;
+  b->m = m;
   b->used = 0;
   b->records = false;
   return b;
@@ -408,11 +410,15 @@ int start_recording(int fd, bool owns_fd) {
 
 int stop_recording() {
   const uint32_t ends = control.ends.load(acquire);
-  if (control.state.load(acquire) != recording) return EINVAL;
+  if (control.state.load(acquire) != recording) {
+    // It may have ended by itself.
+    const int failure = control.result.exchange(0, relaxed);
+    return failure != 0 ? failure : EINVAL;
+  }
   control.stop_wanted.store(true, release);
   session.work.signal();
   while (control.ends.load(acquire) == ends) os::futex_wait(&control.ends, ends);
-  return control.result.load(relaxed);
+  return control.result.exchange(0, relaxed);
 }
 
 void start_from_environment(const char* path) {

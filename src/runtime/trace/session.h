@@ -27,17 +27,18 @@ struct Session {
   int buffers GOFER_GUARDED_BY(lists) = 0;  // that there are
   atomic<uint64_t> bytes{0};                // in full buffers of the generation
 
-  Note work;               // for the tracer's thread
-  atomic<int> failure{0};  // an errno value: the trace ends, without its last generation
+  atomic<uint64_t> number{0};  // of the trace: how many have begun
+  Note work;                   // for the tracer's thread
+  atomic<int> failure{0};      // an errno value: the trace ends, without its last generation
 };
 extern constinit Session session;
 
 /// Memory that a trace may take while it waits to be written.
 inline constexpr int most_buffers = 4096;
 
-/// An empty buffer for the stream's current generation, in place of `full`. nullptr: none is to be
-/// had, and the trace ends.
-Buffer* next_buffer(const Stream& s, Buffer* full, uint64_t generation, uint64_t time);
+/// An empty buffer for events of m, in place of `full`, which may be nullptr. Returns nullptr if
+/// none is to be had, and the trace ends.
+Buffer* next_buffer(uint64_t m, Buffer* full, uint64_t generation, uint64_t time);
 /// The buffer is complete: the tracer's thread writes it out.
 void retire(Buffer* b);
 /// The trace ends with this error, and without the generation that is being written.

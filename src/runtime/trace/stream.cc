@@ -52,8 +52,9 @@ void wait_until_free(const Stream& s) {
   for (int i = 0; s.writing.load(acquire) != 0; ++i) relax(i);
 }
 
-Stream* new_stream(uint32_t m) {
+Stream* new_stream(M* m) {
   LockGuard guard(streams.lock);
+  if (Stream* s = m->stream.load(relaxed); s != nullptr) return s;
   if (streams.left < sizeof(Stream)) {
     void* page = os::reserve(os::page_size);
     if (page == nullptr) return nullptr;
@@ -63,9 +64,10 @@ Stream* new_stream(uint32_t m) {
   auto* s = ::new (streams.room) Stream;
   streams.room += sizeof(Stream);
   streams.left -= sizeof(Stream);
-  s->m = m;
+  s->m = m->id;
   s->next = streams.first.load(relaxed);
   streams.first.store(s, release);
+  m->stream.store(s, release);
   return s;
 }
 
@@ -110,8 +112,8 @@ void visit_all(void (*f)(Stream& s, void* arg), void* arg) {
 }
 
 Stream* stream_of(M* m) {
-  if (m->stream == nullptr) m->stream = new_stream(m->id);
-  return m->stream;
+  Stream* s = m->stream.load(acquire);
+  return s != nullptr ? s : new_stream(m);
 }
 
 }  // namespace gofer::internal::tracer

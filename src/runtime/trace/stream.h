@@ -61,11 +61,11 @@ struct Buffer {
   uint64_t generation;
   uint64_t first_time;  // of the batch
   uint64_t last_time;   // of the last event
-  uint32_t m;
+  uint64_t m;
   uint32_t used;  // bytes of data
   uint32_t head;  // bytes of the head, which ends where the data begins
   bool records;   // Gofer's own, not events
-  uint8_t bytes[size - 48];
+  uint8_t bytes[size - 56];
 
   uint8_t* data() { return bytes + head_room; }
   static constexpr size_t capacity = sizeof bytes - head_room;
@@ -116,7 +116,7 @@ void end_visit(Stream& s);
 /// All streams at once; f is called for each while it is visited.
 void visit_all(void (*f)(Stream& s, void* arg), void* arg);
 
-/// The stream of m, on its own thread or while the world stands still; nullptr without memory.
+/// The stream of m, by any thread; nullptr without memory.
 Stream* stream_of(M* m);
 /// The stream of the threads that are no Ms, and its lock.
 extern constinit Stream foreign;

@@ -22,8 +22,17 @@ inline uint64_t reason_string(WaitReason reason) {
 /// The stack with which a goroutine begins: one frame, the function that it runs. 0: the table is
 /// full.
 uint64_t stack_of_entry(const G* g);
+/// The call of `go` that has created it.
+uint64_t stack_of_creator(const G* g);
 /// The generation mentions this stack.
 void mark_used(uint64_t stack, uint64_t generation);
+
+/// A text that may come again. 0, the empty text, if there are too many.
+uint64_t name_string(std::string_view text, uint64_t generation);
+/// A text that does not.
+uint64_t new_string(std::string_view text, uint64_t generation, uint64_t time);
+/// No thread writes texts of generations before `open` any more: what there is of them is retired.
+void collect_texts(uint64_t open);
 
 /// Writes the tables of a generation, in whole batches, by calls of f. Allocates, to find the names
 /// of functions that no generation has named before.

@@ -55,6 +55,18 @@ GOFER_TRACER_COLD void world_stopped(M* m);
 GOFER_TRACER_COLD void world_starts(M* m);
 GOFER_TRACER_COLD void procs_changed(M* m, int procs);
 
+// Gofer's own records: what the format of Go has no event for.
+/// g becomes runnext of p, which m has, in place of `displaced`.
+GOFER_TRACER_COLD void became_next(P* p, G* g, G* displaced);
+GOFER_TRACER_COLD void stole(M* m, P* thief, P* victim, uint32_t taken);
+/// p is on its way to m.
+GOFER_TRACER_COLD void sent(M* m, P* p);
+/// m pauses with its goroutine, and p goes to another M: directly to `tied`, if it is not nullptr.
+GOFER_TRACER_COLD void paused(M* m, P* p, bool by_signal);
+GOFER_TRACER_COLD void passed(M* m, P* p, M* tied);
+/// The lengths of all queues, too.
+GOFER_TRACER_COLD void sysmon_round(int64_t slept_ns);
+
 #undef GOFER_TRACER_COLD
 
 }  // namespace tracer

@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <string_view>
 
 #include "runtime/goroutines/g.h"
 #include "runtime/procs/p.h"
@@ -10,6 +11,7 @@
 #include "runtime/trace/events.h"
 #include "runtime/trace/session.h"
 #include "runtime/trace/stream.h"
+#include "runtime/trace/tables.h"
 
 namespace gofer::internal::tracer {
 
@@ -79,6 +81,10 @@ class Writer {
   }
   /// A goroutine that this generation creates.
   void mention_new(G* g) { g->trace.store(mark_of(generation_), relaxed); }
+
+  /// The number of a text in this generation's tables. name: the same text will come again.
+  uint64_t name(std::string_view text) { return name_string(text, generation_); }
+  uint64_t text(std::string_view text) { return new_string(text, generation_, time_); }
 
   /// The number of the next event of g or p.
   uint64_t count(G* g) {
@@ -157,7 +163,7 @@ class Writer {
     Buffer* b = buffer;
     if (b == nullptr || b->generation != generation_ || b->used + most > Buffer::capacity)
         [[unlikely]] {
-      b = buffer = next_buffer(s_, b, generation_, time_);
+      b = buffer = next_buffer(s_.m, b, generation_, time_);
       if (b == nullptr) return;
       if (records) begin_records(b);
     }

@@ -18,7 +18,7 @@ void signal_m(M* m);
 /// The calling goroutine does what sysmon has asked of it, if that still holds, and stays on its
 /// thread. From the signal's handler, or from a function's prologue; outside of the runtime.
 /// spins: it was found in a loop that waits for another thread.
-void preempt_here(M* m, bool spins);
+void preempt_here(M* m, bool spins, bool by_signal);
 
 /// All paused threads go on without a P: the process ends, and they may hold locks that it needs.
 void let_paused_go();
