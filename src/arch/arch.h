@@ -20,6 +20,7 @@
 
 #include <unwind.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -49,6 +50,10 @@ long raw_syscall(long number, long a = 0, long b = 0, long c = 0, long d = 0, lo
 uint64_t ticks();
 /// ...and whether it runs at one rate, on a core that sleeps or changes its frequency, too.
 bool has_steady_ticks();
+
+/// Whether a byte that other threads may change is true, in one instruction and a jump; it is
+/// expected to be false.
+bool is_set(const std::atomic<bool>& byte);
 
 /// For loops that wait for another thread: leaves the core to its other hardware thread.
 void cpu_relax();

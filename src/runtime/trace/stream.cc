@@ -16,7 +16,7 @@ constinit Lock foreign_lock{LockRank::trace_foreign};
 
 namespace {
 
-constinit Lock visiting{LockRank::trace_visit};
+constinit atomic<uint32_t> visiting{0};  // a lock that begin_visit takes for end_visit
 
 struct Streams {
   Lock lock{LockRank::trace_lists};
@@ -79,7 +79,7 @@ void wait_for_visitor(Stream& s) {
 }
 
 void begin_visit(Stream& s) {
-  visiting.lock();
+  lock_word(visiting, LockRank::trace_visit);
   s.wanted.store(1, seq_cst);
   fence();
   wait_until_free(s);
@@ -87,26 +87,25 @@ void begin_visit(Stream& s) {
 
 void end_visit(Stream& s) {
   s.wanted.store(0, release);
-  visiting.unlock();
+  unlock_word(visiting, LockRank::trace_visit);
 }
 
 void visit_all(void (*f)(Stream& s, void* arg), void* arg) {
+  lock_word(visiting, LockRank::trace_visit);
+  // A stream that is added from now on is one whose M reads the generation after this.
+  Stream* first;
   {
-    LockGuard guard(visiting);
-    // A stream that is added from now on is one whose M reads the generation after this.
-    Stream* first;
-    {
-      LockGuard lists(streams.lock);
-      first = streams.first.load(relaxed);
-    }
-    for (Stream* s = first; s != nullptr; s = s->next) s->wanted.store(1, seq_cst);
-    fence();
-    for (Stream* s = first; s != nullptr; s = s->next) {
-      wait_until_free(*s);
-      f(*s, arg);
-      s->wanted.store(0, release);
-    }
+    LockGuard guard(streams.lock);
+    first = streams.first.load(relaxed);
   }
+  for (Stream* s = first; s != nullptr; s = s->next) s->wanted.store(1, seq_cst);
+  fence();
+  for (Stream* s = first; s != nullptr; s = s->next) {
+    wait_until_free(*s);
+    f(*s, arg);
+    s->wanted.store(0, release);
+  }
+  unlock_word(visiting, LockRank::trace_visit);
   LockGuard guard(foreign_lock);
   f(foreign, arg);
 }

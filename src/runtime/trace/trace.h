@@ -20,10 +20,10 @@ enum class PWordState : uint64_t;
 namespace tracer {
 
 /// A trace is being recorded. Set while the world stands still and the scheduler's lock is held.
-extern constinit atomic<bool> on;
+extern constinit atomic<bool> on __attribute__((visibility("hidden")));
 
 /// Whether a transition is to be recorded.
-inline bool is_on() { return __builtin_expect(static_cast<long>(on.load(relaxed)), 0) != 0; }
+inline bool is_on() { return arch::is_set(on); }
 
 #define GOFER_TRACER_COLD [[gnu::cold, gnu::noinline]]
 
