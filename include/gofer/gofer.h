@@ -30,4 +30,5 @@
 #include <gofer/singleflight.h>
 #include <gofer/task_group.h>
 #include <gofer/timer.h>
+#include <gofer/trace.h>
 #include <gofer/wait_group.h>

@@ -20,6 +20,7 @@
 
 #include <unwind.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -44,6 +45,15 @@ M* current_m();
 /// A system call without libc: its value, or -errno. errno stays as it is.
 long raw_syscall(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
                  long f = 0);
+
+/// A counter of the processor that is cheap to read...
+uint64_t ticks();
+/// ...and whether it runs at one rate, on a core that sleeps or changes its frequency, too.
+bool has_steady_ticks();
+
+/// Whether a byte that other threads may change is true, in one instruction and a jump; it is
+/// expected to be false.
+bool is_set(const std::atomic<bool>& byte);
 
 /// For loops that wait for another thread: leaves the core to its other hardware thread.
 void cpu_relax();

@@ -45,6 +45,7 @@ std::vector<SymbolFrame> symbolize_dynamic(uintptr_t address) {
               RTLD_DL_LINKMAP) != 0) {
     if (info.dli_sname != nullptr) {
       frame.name = short_symbol(info.dli_sname);
+      frame.symbol = info.dli_sname;
       frame.function = reinterpret_cast<uintptr_t>(info.dli_saddr);
     }
     if (info.dli_fname != nullptr) frame.module = info.dli_fname;
@@ -239,6 +240,7 @@ std::vector<SymbolFrame> symbolize_debug(uintptr_t address) {
       dwfl_module_addrinfo(module, address, &offset, &symbol, nullptr, nullptr, nullptr);
   if (name != nullptr) {
     frame.name = short_symbol(name);
+    frame.symbol = name;
     frame.function = address - offset;
   }
   const char* path = nullptr;

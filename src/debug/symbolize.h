@@ -12,6 +12,7 @@ struct SymbolFrame {
   std::string file;  // empty if no line is known
   int line = 0;
   bool inlined = false;         // inlined into the next frame of the list
+  std::string symbol;           // the whole linker symbol, empty if inlined or unknown
   uintptr_t function = 0;       // where the function begins, 0 if inlined or unknown
   std::string module;           // file of the program or library
   uintptr_t module_offset = 0;  // as addr2line wants it

@@ -11,6 +11,7 @@
 // allocator may be what is broken.
 #include "debug/traceback.h"
 
+#include <cxxabi.h>
 #include <dlfcn.h>
 #include <link.h>
 #include <sys/mman.h>
@@ -284,6 +285,61 @@ std::string describe_pc(uintptr_t pc) {
   Creator creator{pc};
   run_with_symbols(find_creator, &creator);
   return std::string(name_or_unknown(creator.frame));
+}
+
+Place describe_call(uintptr_t pc) {
+  Creator creator{pc};
+  run_with_symbols(find_creator, &creator);
+  return {std::string(name_or_unknown(creator.frame)), creator.frame.file, creator.frame.line};
+}
+
+namespace {
+
+// What is between the first '<' and the ',' or '>' that belongs to it; empty if there is no '<'.
+std::string_view first_template_argument(std::string_view name) {
+  const size_t begin = name.find('<');
+  if (begin == name.npos) return {};
+  int depth = 0;
+  for (size_t i = begin + 1; i < name.size(); ++i) {
+    const char c = name[i];
+    if (depth == 0 && (c == ',' || c == '>')) return name.substr(begin + 1, i - begin - 1);
+    if (c == '<' || c == '(' || c == '{') ++depth;
+    if (c == '>' || c == ')' || c == '}') --depth;
+  }
+  return {};
+}
+
+// enter_small<bound<main::{lambda()#1}>>: main::{lambda#1}.
+std::string called_by_entry(const std::string& symbol) {
+  int status = 0;
+  char* demangled = abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status);
+  if (demangled == nullptr) return {};
+  std::string_view name = demangled;
+  std::string result;
+  while (name.starts_with("gofer::") || name.starts_with("void gofer::")) {
+    name = first_template_argument(name);
+    if (!name.empty()) result = name;
+  }
+  std::free(demangled);
+  return result.empty() ? result : short_name(result);
+}
+
+void find_entry(void* argument) {
+  Creator& entry = *static_cast<Creator*>(argument);
+  try {
+    entry.frame = symbolize(entry.pc).back();
+    std::string called = called_by_entry(entry.frame.symbol);
+    if (!called.empty()) entry.frame.name = std::move(called);
+  } catch (...) {  // no memory: no name
+  }
+}
+
+}  // namespace
+
+Place describe_entry(uintptr_t pc) {
+  Creator entry{pc};
+  run_with_symbols(find_entry, &entry);
+  return {std::string(name_or_unknown(entry.frame)), {}, 0};
 }
 
 }  // namespace gofer::internal

@@ -41,4 +41,16 @@ void print_creator(int fd, uintptr_t pc, uint64_t parent_id, const FrameOptions&
 /// The function around the return address `pc`, chosen as in print_creator; "?" if there is none.
 std::string describe_pc(uintptr_t pc);
 
+/// A place in the program, for people.
+struct Place {
+  std::string function;  // "?" if it is unknown
+  std::string file;      // empty if no line is known
+  int line = 0;
+};
+/// The call before the return address `pc`, as in print_creator.
+Place describe_call(uintptr_t pc);
+/// The function at `pc` with which a goroutine begins. If that is the library's own, which calls
+/// what the program has passed to `go`: the name of this.
+Place describe_entry(uintptr_t pc);
+
 }  // namespace gofer::internal

@@ -11,6 +11,10 @@ namespace gofer::internal::os {
 
 int get_flags(int fd) { return or_error(fcntl(fd, F_GETFL)); }
 
+int create(const char* path) {
+  return or_error(::open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+}
+
 int set_flags(int fd, int flags) { return or_error(fcntl(fd, F_SETFL, flags)); }
 
 FileType file_type(int fd) {

@@ -31,6 +31,9 @@ inline int poll(pollfd* list, nfds_t count, int timeout_ms) {
 /// What a failed close() says is of no use: the number is free in any case.
 inline void close(int fd) { ::close(fd); }
 inline int unlink(const char* path) { return or_error(::unlink(path)); }
+/// A new file for writing that only its owner may read. -EEXIST if there is one of that name.
+int create(const char* path);
+inline int truncate(int fd, off_t size) { return or_error(::ftruncate(fd, size)); }
 
 /// O_NONBLOCK and its like.
 int get_flags(int fd);

@@ -1,6 +1,7 @@
 // The part of arch.h that is inlined, for x86-64. Included there.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -34,6 +35,27 @@ inline long raw_syscall(long number, long a, long b, long c, long d, long e, lon
                : "0"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
                : "rcx", "r11", "memory");
   return result;
+}
+
+inline uint64_t ticks() { return __builtin_ia32_rdtsc(); }
+
+inline bool has_steady_ticks() {
+  uint32_t highest, a, b, c, d;
+  asm volatile("cpuid" : "=a"(highest), "=b"(b), "=c"(c), "=d"(d) : "0"(0x80000000u));
+  if (highest < 0x80000007u) return false;
+  asm volatile("cpuid" : "=a"(a), "=b"(b), "=c"(c), "=d"(d) : "0"(0x80000007u));
+  return (d & (1u << 8)) != 0;
+}
+
+// GCC makes three instructions of a load of an atomic, a test and a jump.
+[[gnu::always_inline]] inline bool is_set(const std::atomic<bool>& byte) {
+  asm goto("cmpb $0, %0\n\tjne %l1" : : "m"(byte) : "cc" : set);
+  return false;
+set:
+#ifndef __clang__
+  __attribute__((cold));
+#endif
+  return true;
 }
 
 inline void cpu_relax() { __builtin_ia32_pause(); }

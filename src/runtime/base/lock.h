@@ -20,14 +20,18 @@ namespace gofer::internal {
 
 /// A thread may take a lock only if it holds none of the same or a greater rank.
 enum class LockRank : uint8_t {
-  world = 1,      // stopping the world, and gomaxprocs
-  timer = 2,      // a user's timer
-  primitive = 3,  // a primitive's own
-  timers = 4,     // a P's timers
-  taking = 5,     // taking Ps from Ms
-  sched = 6,      // the scheduler's global state
-  records = 7,    // global list of free goroutine records
-  stacks = 8,     // global stack pools
+  world = 1,           // stopping the world, and gomaxprocs
+  timer = 2,           // a user's timer
+  primitive = 3,       // a primitive's own
+  timers = 4,          // a P's timers
+  taking = 5,          // taking Ps from Ms
+  sched = 6,           // the scheduler's global state
+  records = 7,         // global list of free goroutine records
+  stacks = 8,          // global stack pools
+  trace_visit = 9,     // the tracer: visiting streams,
+  trace_foreign = 10,  // the stream of the threads that are no Ms,
+  trace_texts = 11,    // names and messages,
+  trace_lists = 12,    // lists of buffers and streams
 };
 
 void lock_slow(std::atomic<uint32_t>& word);

@@ -65,6 +65,7 @@ struct alignas(64) G {
   StackClass stack_class{};
   bool is_main = false;          // started by run()
   atomic<bool> trimming{false};  // must not run just now: scavenge.cc
+  atomic<uint32_t> trace{0};     // when it was mentioned last, and its events since: trace/writer.h
   void (*entry)(void*) = nullptr;
   uint64_t id = 0;
   uint64_t parent_id = 0;   // the goroutine that started it; 0: a foreign thread

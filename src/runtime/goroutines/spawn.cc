@@ -94,8 +94,7 @@ void make_runnable(M* m, G* g) {
 void make_runnable(G* g) {
   g->id = goroutines.last_id.fetch_add(1, relaxed) + 1;
   goroutines.live.fetch_add(1, relaxed);
-  transition::created(nullptr, g);
-  put_global(g);
+  create_globally(g);
   wake_p();
 }
 

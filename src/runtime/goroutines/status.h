@@ -16,7 +16,7 @@ namespace gofer::internal {
 struct G;
 
 /// The numbers are Go's: they appear in schedtrace lines and reports.
-enum class GStatus : uint32_t {
+enum class GStatus : uint8_t {
   idle = 0,       // its record is taken and not filled yet
   runnable = 1,   // in a run queue
   running = 2,    // on an M, which has a P; see true_status() for the exception

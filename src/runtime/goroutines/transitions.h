@@ -6,8 +6,8 @@
 // checks that. docs/ARCHITECTURE.md has the diagram and the table of these transitions;
 // procs/transitions.h has those of Ps and threads/transitions.h those of Ms.
 //
-// A tracer records an event in these functions. Until there is one they are inline stores and
-// nothing else, and those that store nothing cost nothing.
+// The tracer (runtime/trace) records events in these functions. While no trace is recorded that
+// costs the test of a byte.
 //
 // A goroutine that parks, yields or ends has two transitions. The first one (parks, yields, ends)
 // takes place on its own stack, where its frames can be walked. The second one (parked, yielded,
@@ -21,6 +21,7 @@
 #include "runtime/base/assert.h"
 #include "runtime/stacks/scavenge.h"
 #include "runtime/threads/m.h"
+#include "runtime/trace/trace.h"
 
 namespace gofer::internal {
 
@@ -68,13 +69,21 @@ inline void taken(G* g) { set_status(g, GStatus::dead, GStatus::idle); }
 inline void discarded(G* g) { set_status(g, GStatus::idle, GStatus::dead); }
 
 /// m, or nullptr, has created g, which has its id, its closure and its parent.
-inline void created(M* /*by*/, G* g) { set_status(g, GStatus::idle, GStatus::runnable); }
+inline void created(M* by, G* g) {
+  if (tracer::is_on()) tracer::created(by, g);
+  set_status(g, GStatus::idle, GStatus::runnable);
+}
 
 /// g begins or goes on to run on m.
-inline void begins(M* m, G* g) { run_on(m, g, GStatus::runnable); }
+inline void begins(M* m, G* g) {
+  if (tracer::is_on()) tracer::begins(m, g);
+  run_on(m, g, GStatus::runnable);
+}
 
 /// g has returned or was unwound. On its own stack.
-inline void ends(M* /*m*/, G* /*g*/) {}
+inline void ends(M* m, G* /*g*/) {
+  if (tracer::is_on()) tracer::ends(m);
+}
 
 /// Nobody is on the stack of g any more, and it has given its stack up.
 inline void ended(M* /*m*/, G* g) { set_status(g, GStatus::running, GStatus::dead); }
@@ -82,12 +91,18 @@ inline void ended(M* /*m*/, G* g) { set_status(g, GStatus::running, GStatus::dea
 // --- It waits.
 
 /// g is about to park, for that reason. On its own stack.
-inline void parks(M* /*m*/, G* g, WaitReason reason) { g->head->wait_reason = reason; }
+inline void parks(M* m, G* g, WaitReason reason) {
+  g->head->wait_reason = reason;
+  if (tracer::is_on()) tracer::parks(m, reason);
+}
 
 inline void parked(M* /*m*/, G* g) { leave_m(g, GStatus::waiting); }
 
 /// m, or nullptr, has made g runnable, which waited.
-inline void readied(M* /*by*/, G* g) { set_status(g, GStatus::waiting, GStatus::runnable); }
+inline void readied(M* by, G* g) {
+  if (tracer::is_on()) tracer::readied(by, g);
+  set_status(g, GStatus::waiting, GStatus::runnable);
+}
 
 /// The scavenger wants to give back unused pages of the stack of g. False: g does not wait. By
 /// sysmon.
@@ -99,16 +114,22 @@ inline void trim_ends(G* g) { try_status(g, GStatus::copystack, GStatus::waiting
 // --- It gives way.
 
 /// g is about to yield: by itself, or because it was asked to (P::preempt). On its own stack.
-inline void yields(M* /*m*/, G* /*g*/) {}
+inline void yields(M* m, G* /*g*/) {
+  if (tracer::is_on()) tracer::yields(m);
+}
 
 inline void yielded(M* /*m*/, G* g) { leave_m(g, GStatus::runnable); }
 
 /// A signal or a prologue pauses g, which then waits for a P, tied to m. M::preempt_kind has the
 /// reason if m has its P; if m has lost its P, g has computed without one for too long.
-inline void paused(M* /*m*/, G* g) { leave_m(g, GStatus::preempted); }
+inline void paused(M* m, G* g) {
+  if (tracer::is_on()) tracer::waits_tied(m);
+  leave_m(g, GStatus::preempted);
+}
 
 /// g was paused, or has come back without a P, and m was given a P for it.
 inline void resumed(M* m, G* g) {
+  if (tracer::is_on()) tracer::begins(m, g);
   const bool was_paused = m->paused.load(relaxed);
   run_on(m, g, was_paused ? GStatus::preempted : GStatus::runnable);
 }
@@ -120,21 +141,32 @@ inline void released(M* m, G* g) { run_on(m, g, GStatus::preempted); }
 
 /// The goroutine of m announces a call. m may be outside of the runtime, and may have lost p, the P
 /// that it had last.
-inline void calls(M* m, P* p) { m->blocking_at.store(p->switches.load(relaxed) + 1, relaxed); }
+inline void calls(M* m, P* p) {
+  if (tracer::is_on()) tracer::calls(m);
+  m->blocking_at.store(p->switches.load(relaxed) + 1, relaxed);
+}
 
 /// The announced call is over. before: what M::blocking_at was at its begin, because a call may be
 /// made inside of another one. m is outside of the runtime, and may have lost its P.
-inline void call_ended(M* m, uint64_t before) { m->blocking_at.store(before, relaxed); }
+inline void call_ended(M* m, uint64_t before) {
+  m->blocking_at.store(before, relaxed);
+  if (tracer::is_on()) tracer::call_ended(m);
+}
 
 /// m, outside of the runtime, goes on without a P after an announced call.
 inline void goes_on_without_p(M* /*m*/) {}
 
 /// m enters the runtime and finds that its P was taken, in a call or while it computed. It gets
 /// another P at once, or its goroutine comes back without one.
-inline void noticed_loss(M* /*m*/) {}
+inline void noticed_loss(M* m) {
+  if (tracer::is_on()) tracer::noticed_loss(m);
+}
 
 /// No P is idle: g waits for one, tied to m.
-inline void comes_back_without_p(M* /*m*/, G* g) { leave_m(g, GStatus::runnable); }
+inline void comes_back_without_p(M* m, G* g) {
+  if (tracer::is_on()) tracer::waits_tied(m);
+  leave_m(g, GStatus::runnable);
+}
 
 }  // namespace transition
 }  // namespace gofer::internal

@@ -45,6 +45,7 @@
 #include "runtime/sched/sched_lock.h"
 #include "runtime/threads/threads.h"
 #include "runtime/threads/transitions.h"
+#include "runtime/trace/session.h"
 #include "runtime/wait/waiter.h"
 
 namespace gofer::internal {
@@ -88,8 +89,13 @@ struct ExitWatch {
 };
 thread_local ExitWatch exit_watch;
 
+// The tracer's thread writes what it has, unless it waits for a lock that nobody releases any more.
+constexpr int64_t longest_finish_ns = 10'000'000'000;
+
 [[gnu::destructor(101)]] void finish_exit() {
-  if (!process.forked.load(relaxed)) forbid_reports();
+  if (process.forked.load(relaxed)) return;
+  forbid_reports();
+  tracer::finish_at_exit(longest_finish_ns);
 }
 
 }  // namespace

@@ -33,6 +33,7 @@
 #include "runtime/threads/template_thread.h"
 #include "runtime/threads/thread_calls.h"
 #include "runtime/threads/threads.h"
+#include "runtime/trace/session.h"
 #include "runtime/watch/preempt.h"
 #include "runtime/watch/schedtrace.h"
 #include "runtime/watch/sysmon.h"
@@ -68,6 +69,7 @@ void on_fork_child() {
   process.forked.store(true, relaxed);
   process.started.store(false, relaxed);
   forget_report();
+  tracer::forget_in_child();
   if (M* m = current_m(); m != nullptr) {
     m->p_word = ~uint64_t{0};
     m->in_doubt.store(1, relaxed);
@@ -151,6 +153,9 @@ void prepare() {
   install_exit_handlers();
   os::at_fork_in_child(on_fork_child);
   prepared = true;
+  if (const char* path = variable("GOFER_TRACE"); path != nullptr) {
+    tracer::start_from_environment(path);
+  }
 }
 
 }  // namespace

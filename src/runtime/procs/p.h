@@ -58,6 +58,9 @@ struct alignas(128) P {
 
   RunQueue<G> queue;
   TimerHeap timers;  // has a lock of its own
+
+  uint64_t traced_in = 0;    // the last generation of a trace that mentions it: trace/writer.h
+  uint64_t trace_count = 0;  // its events in that generation
 };
 
 /// A counter that only the P's holder writes.

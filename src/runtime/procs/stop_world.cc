@@ -176,10 +176,12 @@ M* stop_the_world() {
     take_running_ps();
     if (!all_stopped()) world.stopped.wait(retry_ns);
   }
+  if (tracer::is_on()) tracer::world_stopped(m);
   return m;
 }
 
 void start_the_world(M* m) {
+  if (tracer::is_on()) tracer::world_starts(m);
   P* with_work;
   {
     LockGuard guard(sched_lock);
@@ -246,6 +248,7 @@ int gomaxprocs(int n) {
       got = resize_ps(n);
       keep_a_p(m);
     }
+    if (tracer::is_on()) tracer::procs_changed(m, got);
     if (got != n) warn("gomaxprocs(%d): memory for %d only", n, got);
   }
   start_the_world(m);

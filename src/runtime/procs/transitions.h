@@ -7,6 +7,7 @@
 
 #include "runtime/base/atomic.h"
 #include "runtime/threads/m.h"
+#include "runtime/trace/trace.h"
 
 namespace gofer::internal::transition {
 
@@ -26,10 +27,14 @@ inline void acquired(M* m, P* p) {
   m->p_word = word.bits();
   p->status.store(PStatus::running, relaxed);
   p->word.store(word.bits(), release);
+  if (tracer::is_on()) tracer::acquired(m, p);
 }
 
 /// m gives up p, which it holds.
-inline void given_up(M* /*m*/, P* p) { unhold(p); }
+inline void given_up(M* m, P* p) {
+  if (tracer::is_on()) tracer::given_up(m);
+  unhold(p);
+}
 
 // --- Taken from an M.
 
@@ -41,9 +46,13 @@ inline bool take_begins(P* p, PWord judged) {
 }
 
 /// p is the taker's; the owner has yet to notice. False: the owner has kept it.
-inline bool retaken(P* p, const M* /*owner*/, PWord judged) {
+inline bool retaken(P* p, const M* owner, PWord judged) {
   uint64_t word = judged.with(PWordState::retaking).bits();
-  return p->word.compare_exchange_strong(word, judged.with(PWordState::lost).bits(), acq_rel);
+  if (!p->word.compare_exchange_strong(word, judged.with(PWordState::lost).bits(), acq_rel)) {
+    return false;
+  }
+  if (tracer::is_on()) tracer::retaken(p, owner);
+  return true;
 }
 
 /// The taker leaves p to the owner.
@@ -60,9 +69,12 @@ inline void freed(P* p) { unhold(p); }
 /// noticed.
 inline bool given_back(M* m, P* p) {
   uint64_t lost = PWord(m->p_word).with(PWordState::lost).bits();
-  if (!p->word.compare_exchange_strong(lost, m->p_word, acq_rel)) return false;
-  p->status.store(PStatus::running, relaxed);
-  return true;
+  const bool traced = tracer::is_on();
+  if (traced) tracer::giving_back(m);
+  const bool given = p->word.compare_exchange_strong(lost, m->p_word, acq_rel);
+  if (traced) tracer::gave_back(m, p, given);
+  if (given) p->status.store(PStatus::running, relaxed);
+  return given;
 }
 
 // --- On its way.
@@ -71,6 +83,7 @@ inline bool given_back(M* m, P* p) {
 /// nothing about that: it may also be signalled for other reasons, and a signal may be left over
 /// from the time before.
 inline void sent(M* m, P* p, bool spinning) {
+  if (tracer::is_on()) tracer::sent(m, p);
   m->spinning = spinning;
   m->next_p.store(p, release);
 }

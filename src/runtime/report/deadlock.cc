@@ -26,6 +26,7 @@
 #include "runtime/threads/bound.h"
 #include "runtime/threads/idle.h"
 #include "runtime/threads/threads.h"
+#include "runtime/trace/session.h"
 #include "runtime/wait/waiter.h"
 
 namespace gofer::internal {
@@ -45,7 +46,8 @@ Snapshot look() {
   const bool quiet = wanted && all_idle && global_count_locked() == 0 &&
                      earliest_timer_ns() == no_timer && poll_state.waiters.load(seq_cst) == 0 &&
                      !world.stopping.load(relaxed) && !process.exiting.load(relaxed);
-  return {quiet, own_threads + threads.count + parked_threads.load(seq_cst)};
+  const int live = own_threads + tracer::own_threads() + threads.count;
+  return {quiet, live + parked_threads.load(seq_cst)};
 }
 
 }  // namespace

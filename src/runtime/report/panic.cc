@@ -21,6 +21,7 @@
 #include "os/thread.h"
 #include "runtime/process/start.h"
 #include "runtime/procs/current.h"
+#include "runtime/trace/session.h"
 
 namespace gofer::internal {
 namespace {
@@ -32,6 +33,13 @@ std::terminate_handler next_terminate = nullptr;
 // The thread that makes the report; 0: none; less than 0: none may any more but -reporter, which is
 // at the end of its exit.
 constinit atomic<int> reporter{0};
+
+// The trace ends with what the process did last, if that can be written.
+[[noreturn]] void end_report() {
+  constexpr int64_t longest_ns = 2'000'000'000;
+  tracer::finish_at_exit(longest_ns);
+  os::end_process(report_exit_code);
+}
 
 G* current_g() {
   M* m = current_m();
@@ -64,7 +72,7 @@ void print_end(FdWriter& out, G* g, const FrameOptions& options) {
     out.print("%s: %s\n\n", kind, text);
   }
   print_here(2);
-  os::end_process(report_exit_code);
+  end_report();
 }
 
 void print_stopped(G* g) {
@@ -105,7 +113,7 @@ constinit AskedForText asked;
   out.flush();
   print_frames(STDERR_FILENO, {asked.pcs, asked.n});
   print_end(out, g, {});
-  os::end_process(report_exit_code);
+  end_report();
 }
 
 [[noreturn]] void report_exception(G* g, const std::type_info& type) {
@@ -149,7 +157,7 @@ constinit AskedForText asked;
   }
   out.flush();
   print_here(1);
-  os::end_process(report_exit_code);
+  end_report();
 }
 
 }  // namespace
@@ -170,7 +178,7 @@ void begin_report() {
   while (!reporter.compare_exchange_strong(before, self, acq_rel)) {
     if (before == self) {  // the report failed in its turn
       if (asked.g != nullptr) end_exception_report();
-      os::end_process(report_exit_code);
+      end_report();
     }
     if (before != -self) os::sleep_for_ever();
   }
@@ -190,7 +198,7 @@ void wait_for_report() {
   if (before <= 0) return;
   if (before == os::thread_id()) {  // exit() in the middle of it
     if (asked.g != nullptr) end_exception_report();
-    os::end_process(report_exit_code);
+    end_report();
   }
   os::sleep_for_ever();
 }
@@ -262,7 +270,7 @@ void fatal_deadlock(const char* message) {
   out.print("fatal error: %s\n", message);
   out.flush();
   print_goroutines();
-  os::end_process(report_exit_code);
+  end_report();
 }
 
 void report_endless_wait_at_exit() {

@@ -75,6 +75,7 @@ G* steal_work(M* m) {
       if (G* g = p->queue.steal_from(victim->queue, take_next, moved); g != nullptr) {
         bump(p->steals);
         bump(p->stolen, uint64_t{moved});
+        if (tracer::is_on()) tracer::stole(m, p, victim, moved);
         return g;
       }
     }

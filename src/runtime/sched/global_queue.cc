@@ -113,14 +113,34 @@ size_t global_count_locked() {
 UrgentThread::UrgentThread() { urgent_thread = true; }
 UrgentThread::~UrgentThread() { urgent_thread = false; }
 
-void put_global(G* g) {
-  LockGuard guard(sched_lock);
+namespace {
+
+void put_by_thread_locked(G* g) GOFER_REQUIRES(sched_lock) {
   if (urgent_thread) {
     push_urgent(g);
     publish_queue_size();
     return;
   }
   put_global_locked(g);
+}
+
+}  // namespace
+
+void put_global(G* g) {
+  LockGuard guard(sched_lock);
+  put_by_thread_locked(g);
+}
+
+void ready_globally(G* g) {
+  LockGuard guard(sched_lock);
+  transition::readied(nullptr, g);
+  put_by_thread_locked(g);
+}
+
+void create_globally(G* g) {
+  LockGuard guard(sched_lock);
+  transition::created(nullptr, g);
+  put_by_thread_locked(g);
 }
 
 void put_global_locked(G* g) {

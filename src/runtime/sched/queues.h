@@ -21,8 +21,10 @@ inline void put_local(P* p, G* g, bool next) {
     return;
   }
   if (next) {
-    g = p->queue.exchange_next(g);
-    if (g == nullptr) return;
+    G* displaced = p->queue.exchange_next(g);
+    if (tracer::is_on()) tracer::became_next(p, g, displaced);
+    if (displaced == nullptr) return;
+    g = displaced;
   }
   while (!p->queue.put(g)) {
     if (put_overflow(p, g)) return;
@@ -50,11 +52,11 @@ inline G* take_local(P* p, bool& inherits) {
 /// Makes a parked goroutine runnable: next on this P, or behind the others. The caller is inside,
 /// or is a thread without a P and m is nullptr.
 inline void ready(M* m, G* g, bool next = true) {
-  transition::readied(m, g);
   if (m != nullptr) {
+    transition::readied(m, g);
     put_local(m->p, g, next);
   } else {
-    put_global(g);
+    ready_globally(g);
   }
   wake_p();
 }

@@ -15,6 +15,9 @@
 namespace gofer::internal {
 
 struct Contest;  // runtime/wait/waiter.h
+namespace tracer {
+struct Stream;  // runtime/trace/stream.h
+}
 
 /// What is to be done with the stack that was just left, once its registers are saved. It runs
 /// first thing on the next stack.
@@ -132,6 +135,8 @@ struct alignas(128) M {
   M* link = nullptr;                // idle or free list, under the scheduler's lock
   M* back_link = nullptr;
   Note note;
+
+  atomic<tracer::Stream*> stream{nullptr};  // what it writes into a trace; stays with the record
 
   const void* base = nullptr;  // where its own stack begins, about
   StackHead g0;                // its own stack, on which the scheduler works

@@ -104,7 +104,7 @@ void fetch_fresh(P* p) {
   }
 }
 
-void pause(M* m, Preempt kind) {
+void pause(M* m, Preempt kind, bool by_signal) {
   P* p = m->p;
   Pass to = pass_of(kind);
   if (to == Pass::in_turn) fetch_fresh(p);
@@ -130,7 +130,9 @@ void pause(M* m, Preempt kind) {
     preemption.paused.fetch_add(1, relaxed);
     tie_locked(m, to == Pass::to_urgent || is_short);
     transition::given_up(m, p);
+    if (tracer::is_on()) tracer::paused(m, p, by_signal);
     wakeup = pass_on_locked(p, to);
+    if (tracer::is_on()) tracer::passed(m, p, wakeup.m);
   }
   wakeup.now();
   if (!wait_tied(m, p) || is_short) return;
@@ -148,7 +150,7 @@ void on_urg(int signal_number, siginfo_t* info, void* context) {
   if (m == nullptr || !(ours || signalled) || m->in_runtime.load(relaxed) != 0) return;
   const int saved = errno;
   if (ours) arch::restart_interrupted_call(context);
-  preempt_here(m, arch::is_spinning(context));
+  preempt_here(m, arch::is_spinning(context), true);
   errno = saved;
 }
 
@@ -163,7 +165,7 @@ bool install_preemption() {
   return os::set_signal_action(SIGURG, &action, &next_urg) == 0;
 }
 
-void preempt_here(M* m, bool spins) {
+void preempt_here(M* m, bool spins, bool by_signal) {
   if (m->curg == nullptr || m->curg->head->no_preempt != 0) return;
   if (process.exiting.load(relaxed) || process.forked.load(relaxed)) return;
   const bool sure = pass_gate(m);
@@ -182,7 +184,7 @@ void preempt_here(M* m, bool spins) {
       if (const uint32_t in = m->surrenders_in.load(relaxed); in != no_crowd) note_lost(m, -1, in);
       give_up_p(m);  // the thread sleeps in some call, which is none of our business
     } else {
-      pause(m, kind);
+      pause(m, kind, by_signal);
     }
   }
   m->spins = false;

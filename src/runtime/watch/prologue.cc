@@ -25,6 +25,6 @@ void gofer_prologue_pause() {
   M* m = current_m();
   if (m == nullptr || m->in_runtime.load(relaxed) != 0) return;
   const int saved = errno;
-  preempt_here(m, false);
+  preempt_here(m, false, false);
   errno = saved;
 }

@@ -38,6 +38,7 @@
 #include "runtime/threads/idle.h"
 #include "runtime/threads/m_table.h"
 #include "runtime/threads/threads.h"
+#include "runtime/trace/trace.h"
 #include "runtime/watch/preempt.h"
 #include "runtime/watch/schedtrace.h"
 
@@ -525,6 +526,7 @@ void* sysmon_main(void*) {
   int64_t grace = pressed_ns;
   bool woken = false;
   int idle_rounds = 0;
+  int64_t last_round_ns = os::now_ns();
   for (;;) {
     if (process.exiting.load(relaxed)) os::sleep_for_ever();
     const int64_t now = os::now_ns();
@@ -547,6 +549,8 @@ void* sysmon_main(void*) {
     idle_rounds = 0;
     Round round(now);
     round.run();
+    if (tracer::is_on()) tracer::sysmon_round(now - last_round_ns);
+    last_round_ns = now;
     if (round.useful()) {
       grace = pressed_ns;
     } else if (woken && grace < most_grace_ns) {

@@ -1,0 +1,41 @@
+// What events name by numbers: texts, and the functions of goroutines.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "runtime/goroutines/g.h"
+#include "runtime/goroutines/status.h"
+
+namespace gofer::internal::tracer {
+
+// The texts that every generation has.
+inline constexpr uint64_t yield_string = 1;
+inline constexpr uint64_t preempted_string = 2;
+inline constexpr uint64_t stop_string = 3;
+inline constexpr uint64_t first_reason_string = 4;
+
+inline uint64_t reason_string(WaitReason reason) {
+  return first_reason_string + static_cast<uint64_t>(reason);
+}
+
+/// The stack with which a goroutine begins: one frame, the function that it runs. 0: the table is
+/// full.
+uint64_t stack_of_entry(const G* g);
+/// The call of `go` that has created it.
+uint64_t stack_of_creator(const G* g);
+/// The generation mentions this stack.
+void mark_used(uint64_t stack, uint64_t generation);
+
+/// A text that may come again. 0, the empty text, if there are too many.
+uint64_t name_string(std::string_view text, uint64_t generation);
+/// A text that does not.
+uint64_t new_string(std::string_view text, uint64_t generation, uint64_t time);
+/// No thread writes texts of generations before `open` any more: what there is of them is retired.
+void collect_texts(uint64_t open);
+
+/// Writes the tables of a generation, in whole batches, by calls of f. Allocates, to find the names
+/// of functions that no generation has named before.
+void write_tables(uint64_t generation, uint64_t time, void (*f)(const void* bytes, size_t size));
+
+}  // namespace gofer::internal::tracer

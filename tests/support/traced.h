@@ -1,0 +1,107 @@
+// Recording a trace in a test, and what is in it. Reading applies every rule of docs/TRACING.md.
+#pragma once
+
+#include <gofer/trace.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+
+#include "trace/order/reader.h"
+
+namespace gofer::test {
+
+struct TraceContents {
+  bool valid = false;
+  std::string error;
+  uint64_t generations = 0;
+  std::map<std::string, uint64_t> events;   // by name
+  std::map<std::string, uint64_t> blocks;   // by reason
+  std::map<std::string, uint64_t> stops;    // by reason
+  std::map<uint64_t, uint64_t> records;     // by kind
+  std::map<std::string, uint64_t> created;  // by function
+  std::set<std::string> texts;              // of marks
+  uint64_t count(const std::string& event) const {
+    const auto found = events.find(event);
+    return found != events.end() ? found->second : 0;
+  }
+};
+
+inline TraceContents read_trace(const std::string& path) {
+  using namespace tool;
+  TraceContents contents;
+  try {
+    Reader reader(open_file(path));
+    const auto text = [&](uint64_t id) {
+      return std::string(reader.names().string(static_cast<StringId>(id)));
+    };
+    tool::Event event;
+    while (reader.next(event)) {
+      if (event.type == EventType::gofer_record) {
+        ++contents.records[event.record];
+        continue;
+      }
+      ++contents.events[std::string(event_spec(event.type).name)];
+      if (event.type == EventType::go_block) ++contents.blocks[text(event.args[0])];
+      if (event.type == EventType::go_stop) ++contents.stops[text(event.args[0])];
+      if (event.type == EventType::user_task_begin) contents.texts.insert(text(event.args[2]));
+      if (event.type == EventType::user_region_begin) contents.texts.insert(text(event.args[1]));
+      if (event.type == EventType::user_log) {
+        contents.texts.insert(text(event.args[1]) + ": " + text(event.args[2]));
+      }
+      if (event.type == EventType::go_create) {
+        const auto stack = static_cast<StackId>(event.args[1]);
+        ++contents.created[text(reader.names().outermost(stack))];
+      }
+    }
+    contents.generations = reader.totals().generations;
+    contents.valid = true;
+  } catch (const std::exception& error) {
+    contents.error = error.what();
+  }
+  return contents;
+}
+
+/// A name that no file has. The file is removed at the end, unless the test has failed.
+class TraceFile {
+ public:
+  TraceFile() {
+    static int last = 0;
+    path_ = std::filesystem::temp_directory_path() /
+            ("gofer-trace-" + std::to_string(getpid()) + "-" + std::to_string(++last));
+  }
+  ~TraceFile() {
+    if (!testing::Test::HasFailure()) std::filesystem::remove(path_);
+  }
+  TraceFile(const TraceFile&) = delete;
+  TraceFile& operator=(const TraceFile&) = delete;
+
+  const char* path() const { return path_.c_str(); }
+
+  TraceContents read() const {
+    TraceContents contents = read_trace(path_);
+    EXPECT_TRUE(contents.valid) << path_ << ": " << contents.error;
+    return contents;
+  }
+
+ private:
+  std::string path_;
+};
+
+/// Records what f does.
+template <class F>
+TraceContents traced(F&& f) {
+  const TraceFile file;
+  trace::start(file.path());
+  f();
+  trace::stop();
+  return file.read();
+}
+
+}  // namespace gofer::test
