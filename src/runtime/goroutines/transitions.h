@@ -21,7 +21,7 @@
 #include "runtime/base/assert.h"
 #include "runtime/stacks/scavenge.h"
 #include "runtime/threads/m.h"
-#include "runtime/trace/trace.h"
+#include "runtime/trace/hooks.h"
 
 namespace gofer::internal {
 

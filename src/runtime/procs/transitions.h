@@ -7,7 +7,7 @@
 
 #include "runtime/base/atomic.h"
 #include "runtime/threads/m.h"
-#include "runtime/trace/trace.h"
+#include "runtime/trace/hooks.h"
 
 namespace gofer::internal::transition {
 

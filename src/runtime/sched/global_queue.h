@@ -51,8 +51,8 @@ struct alignas(64) GlobalQueue {
 void put_global(G* g);
 void put_global_locked(G* g) GOFER_REQUIRES(sched_lock);
 /// Readies a parked goroutine, or creates one, for a thread without a P, and puts it behind all
-/// others. Both happen under the scheduler's lock: while the world is stopped and that lock is held,
-/// no goroutine changes its state.
+/// others. The state changes under the lock: while the world is stopped and the lock is held, no
+/// goroutine changes its state.
 void ready_globally(G* g);
 void create_globally(G* g);
 /// Puts the goroutines of the list, which are runnable, behind all others, and empties it.

@@ -19,6 +19,7 @@
 // Rejected: ProcSteal in the taker's stream. It waits for the victim's GoSyscallBegin there, so two
 // streams have to be written in one order; in the victim's own stream the order is that of the
 // bytes, and the format allows it.
+#include "runtime/trace/hooks.h"
 #include "runtime/procs/current.h"
 #include "runtime/procs/p_table.h"
 #include "runtime/procs/p_word.h"
@@ -27,7 +28,6 @@
 #include "runtime/sched/global_queue.h"
 #include "runtime/threads/m.h"
 #include "runtime/trace/tables.h"
-#include "runtime/trace/trace.h"
 #include "runtime/trace/writer.h"
 #include "runtime/watch/preempt.h"
 

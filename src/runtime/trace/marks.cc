@@ -4,9 +4,9 @@
 
 #include "os/file.h"
 #include "runtime/procs/current.h"
+#include "runtime/trace/hooks.h"
 #include "runtime/trace/session.h"
 #include "runtime/trace/tables.h"
-#include "runtime/trace/trace.h"
 #include "runtime/trace/writer.h"
 
 namespace gofer::trace {

@@ -38,8 +38,8 @@
 #include "runtime/report/panic.h"
 #include "runtime/sched/sched_lock.h"
 #include "runtime/threads/m_table.h"
+#include "runtime/trace/hooks.h"
 #include "runtime/trace/tables.h"
-#include "runtime/trace/trace.h"
 #include "runtime/trace/writer.h"
 
 namespace gofer::internal::tracer {

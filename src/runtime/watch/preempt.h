@@ -27,7 +27,8 @@ void signal_m(M* m);
 
 /// The signal's handler, or a function's prologue, calls it outside of the runtime. The calling
 /// goroutine does what sysmon has asked of it, if that still holds, and stays on its thread.
-/// `spins` is set if it was found in a loop that waits for another thread, `by_signal` if the handler calls.
+/// `spins` is set if it was found in a loop that waits for another thread, `by_signal` if the
+/// handler calls.
 void preempt_here(M* m, bool spins, bool by_signal);
 
 /// Lets all paused threads go on without a P, because the process ends and they may hold locks that
