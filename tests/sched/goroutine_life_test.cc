@@ -90,7 +90,7 @@ TEST(Life, OfAGoroutineGoesThroughTheStates) {
     detail::start_goroutine(place, [](void* p) {
       Closure* self = *static_cast<Closure**>(p);
       self->while_running = self->g->status;
-      self->m_while_running = self->g->head->m;
+      self->m_while_running = self->g->m();
       self->its_m = internal::current_m();
       self->event.wait();
     });

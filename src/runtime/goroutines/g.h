@@ -34,15 +34,15 @@ struct ExceptionState {
 };
 
 /// What a goroutine needs only once it runs. It lies at the top of its stack, in a page that is
-/// touched anyway; the frames begin below it.
+/// touched anyway; the frames begin below it. It belongs to the goroutine itself and to the code
+/// that switches to it or walks its stack. All others ask G, because a goroutine may have no stack.
 struct alignas(64) StackHead {
   void* sp = nullptr;  // saved stack pointer; meaningful while the goroutine does not run
   ExceptionState exceptions;
   atomic<M*> m{nullptr};  // the M that runs it
   M* own_m = nullptr;     // the only M that may run it: lock_os_thread, or tied (retake.cc)
   LocalTable* locals = nullptr;
-  int32_t locks = 0;  // calls of lock_os_thread to be undone
-  WaitReason wait_reason = WaitReason::none;
+  int32_t locks = 0;            // calls of lock_os_thread to be undone
   bool tied = false;            // own_m is not the user's doing
   bool exits = false;           // goexit() unwinds it
   uint8_t no_preempt = 0;       // scopes in which it is not to be paused
@@ -59,11 +59,12 @@ inline constexpr uint8_t enough_short_runs = 4;
 inline constexpr uint8_t most_short_runs = 2 * enough_short_runs;
 
 struct alignas(64) G {
-  StackHead* head = nullptr;  // nullptr until it first runs
+  StackHead* head = nullptr;  // nullptr while it has no stack: until it first runs
   G* link = nullptr;          // in a queue or free list
   atomic<GStatus> status{GStatus::dead};
-  StackClass stack_class{};
-  bool is_main = false;          // started by run()
+  WaitReason wait_reason = WaitReason::none;
+  StackClass stack_class : 7 {};
+  bool is_main : 1 = false;      // started by run()
   atomic<bool> trimming{false};  // must not run just now: scavenge.cc
   atomic<uint32_t> trace{0};     // when it was mentioned last, and its events since: trace/writer.h
   void (*entry)(void*) = nullptr;
@@ -74,9 +75,15 @@ struct alignas(64) G {
 
   alignas(detail::closure_align) std::byte closure[detail::closure_size];
 
-  bool has_own_m() const { return head != nullptr && head->own_m != nullptr; }
+  bool has_stack() const { return head != nullptr; }
+  /// The M that runs it, or nullptr.
+  M* m() const { return head != nullptr ? head->m.load(relaxed) : nullptr; }
+  /// The only M that may run it, or nullptr: it is bound to that M's thread, or tied to it.
+  M* own_m() const { return head != nullptr ? head->own_m : nullptr; }
   /// Waits for a P for the thread that it was paused or lost its P in.
   bool tied() const { return head != nullptr && head->tied; }
+  /// It has called lock_os_thread.
+  bool bound() const { return head != nullptr && head->locks > 0; }
   /// Has always parked soon, of late.
   bool is_short() const { return head != nullptr && head->short_runs >= enough_short_runs; }
   /// The lowest address of its stack, which is aligned to its size.

@@ -56,7 +56,9 @@ char* copy_name(std::string_view name) {
 
 // What the options ask for, or false when it cannot be had.
 bool apply(G* g, const go_options& options) {
-  if (!stack_class_for(options.stack_size, g->stack_class)) return false;
+  StackClass stack_class;
+  if (!stack_class_for(options.stack_size, stack_class)) return false;
+  g->stack_class = stack_class;
   if (!options.name.empty()) {
     g->name = copy_name(options.name);
     if (g->name == nullptr) return false;

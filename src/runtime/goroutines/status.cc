@@ -98,9 +98,8 @@ void check_transition(G* g, GStatus from, GStatus to) {
 
 __attribute__((no_sanitize("thread"))) GStatus true_status(const G* g) {
   const GStatus stored = g->status.load(acquire);
-  const StackHead* head = g->head;
-  if (stored != GStatus::running || head == nullptr) return stored;
-  const M* m = head->m.load(relaxed);
+  if (stored != GStatus::running) return stored;
+  const M* m = g->m();
   if (m == nullptr) return stored;
   const P* p = m->p;
   const bool has_p =

@@ -92,7 +92,7 @@ inline void ended(M* /*m*/, G* g) { set_status(g, GStatus::running, GStatus::dea
 
 /// g is about to park, for that reason. On its own stack.
 inline void parks(M* m, G* g, WaitReason reason) {
-  g->head->wait_reason = reason;
+  g->wait_reason = reason;
   if (tracer::is_on()) tracer::parks(m, reason);
 }
 

@@ -212,8 +212,8 @@ M* give_p_to_owner_locked(P* p, G* g) {
 
 M* untie_locked(G* g) {
   --idle_bound_ms;
-  if (g->head->tied) bump(thread_gate.tied, -1);
-  return g->head->own_m;
+  if (g->tied()) bump(thread_gate.tied, -1);
+  return g->own_m();
 }
 
 }  // namespace gofer::internal

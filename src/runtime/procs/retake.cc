@@ -72,7 +72,7 @@ bool wait_tied(M* m, P* before) {
 
 bool release_paused() {
   LockGuard guard(sched_lock);
-  G* g = take_tied_if([](G* g, void*) { return g->head->own_m->paused.load(relaxed); }, nullptr);
+  G* g = take_tied_if([](G* g, void*) { return g->own_m()->paused.load(relaxed); }, nullptr);
   if (g == nullptr) return false;
   M* m = untie_locked(g);
   taking.released.fetch_add(1, relaxed);

@@ -51,7 +51,7 @@ void print_header(FdWriter& out, G* g, const char* state) {
   out.print("goroutine %lu", static_cast<unsigned long>(g->id));
   if (g->name != nullptr) out.print(" \"%s\"", g->name);
   out.print(" [%s", state);
-  if (g->head != nullptr && g->head->locks > 0) out.print(", locked to thread");
+  if (g->bound()) out.print(", locked to thread");
   out.print("]:\n");
 }
 
@@ -80,12 +80,11 @@ void print_stopped(G* g) {
   go_on_reporting();
   FdWriter out(STDERR_FILENO);
   out.print("\n");
-  print_header(
-      out, g,
-      status == GStatus::waiting ? wait_reason_text(g->head->wait_reason) : status_name(status));
+  print_header(out, g,
+               status == GStatus::waiting ? wait_reason_text(g->wait_reason) : status_name(status));
   out.flush();
-  const bool stopped = g->head != nullptr && (status == GStatus::waiting ||
-                                              (status == GStatus::runnable && !g->head->tied));
+  const bool stopped =
+      g->has_stack() && (status == GStatus::waiting || (status == GStatus::runnable && !g->tied()));
   if (stopped) {
     uintptr_t pcs[max_report_frames];
     const size_t n = unwind(arch::saved_registers(g->head->sp), pcs);

@@ -43,7 +43,7 @@ bool next_can_wait() {
   LockGuard guard(sched_lock);
   const G* next = next_global_locked();
   if (next == nullptr || next != global_queue.tied.front()) return false;
-  const M* m = next->head->own_m;
+  const M* m = next->own_m();
   return m->paused.load(relaxed) && os::now_ns() - m->paused_ns < longest_patience_ns;
 }
 

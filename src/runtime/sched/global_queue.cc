@@ -43,7 +43,7 @@ GQueue& next_ordinary() GOFER_REQUIRES(sched_lock) {
   }
   if (global_queue.ordinary.front() == nullptr) return global_queue.tied;
   const uint64_t gone = global_queue.pushed - global_queue.ordinary.count();
-  return tied->head->own_m->tied_at <= gone ? global_queue.tied : global_queue.ordinary;
+  return tied->own_m()->tied_at <= gone ? global_queue.tied : global_queue.ordinary;
 }
 
 GQueue& first_queue() GOFER_REQUIRES(sched_lock) {
@@ -84,7 +84,7 @@ GQueue& next_queue() GOFER_REQUIRES(sched_lock) {
 }
 
 void note_untied(const G* g) GOFER_REQUIRES(sched_lock) {
-  if (g->head->own_m->spins) --global_queue.tied_spinning;
+  if (g->own_m()->spins) --global_queue.tied_spinning;
 }
 
 G* pop_global() GOFER_REQUIRES(sched_lock) {
@@ -166,7 +166,7 @@ void put_global_front_locked(G* g) {
 }
 
 void put_tied_locked(G* g, bool front) {
-  M* m = g->head->own_m;
+  M* m = g->own_m();
   m->tied_at = front ? 0 : global_queue.pushed;
   if (m->spins) ++global_queue.tied_spinning;
   if (front) {
@@ -203,7 +203,7 @@ G* take_global(P* p, uint32_t max) {
   G* first = pop_global();
   for (uint32_t i = 1; i < n; ++i) {
     // A locked one is best left where every P finds it: it must go to its own thread from there.
-    if (next_queue().front()->has_own_m()) break;
+    if (next_queue().front()->own_m() != nullptr) break;
     G* g = pop_global();
     __builtin_prefetch(g->closure);  // it runs soon, and may have waited in memory for long
     p->queue.put(g);
@@ -236,7 +236,7 @@ G* choose_next_tied(const M* caller, int cpu) GOFER_REQUIRES(sched_lock) {
   G* first = global_queue.tied.front();
   G* chosen = first;
   for (G* g = first; g != nullptr && looks > 0; g = g->link, --looks) {
-    const M* m = g->head->own_m;
+    const M* m = g->own_m();
     if (m->last_cpu != cpu || m == caller) continue;
     chosen = g;
     break;
@@ -252,7 +252,7 @@ G* choose_oldest_tied(const M* caller, int cpu) GOFER_REQUIRES(sched_lock) {
   G* oldest = nullptr;
   bool here = false;
   for (G* g = global_queue.tied.front(); g != nullptr; g = g->link) {
-    const M* m = g->head->own_m;
+    const M* m = g->own_m();
     if (m == caller || (here && m->last_cpu != cpu)) continue;
     if (!here && m->last_cpu == cpu) {
       here = true;
@@ -271,7 +271,7 @@ G* choose_oldest_tied(const M* caller, int cpu) GOFER_REQUIRES(sched_lock) {
 G* choose_unspinning_tied(const M* caller, bool last) GOFER_REQUIRES(sched_lock) {
   G* chosen = nullptr;
   for (G* g = global_queue.tied.front(); g != nullptr; g = g->link) {
-    const M* m = g->head->own_m;
+    const M* m = g->own_m();
     if (m->spins || m == caller) continue;
     chosen = g;
     if (!last) break;

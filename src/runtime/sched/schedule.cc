@@ -66,7 +66,7 @@ G* next_goroutine(M* m, bool& inherits) {
     G* g = find_runnable(m, inherits);
     if (g == nullptr) return nullptr;
     stop_spinning_with_work(m);
-    if (!g->has_own_m()) return g;
+    if (g->own_m() == nullptr) return g;
     start_bound_m(m, g);
     if (!stop_m(m)) return nullptr;
   }

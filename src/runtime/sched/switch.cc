@@ -41,8 +41,7 @@ G* next_directly(M* m, P* p, G* g) {
   bool inherits;
   G* next = take_local(p, inherits);
   if (next == nullptr) return nullptr;
-  if (next->head == nullptr ? !attach_cached_stack(p, next) : next->head->own_m != nullptr)
-      [[unlikely]] {
+  if (next->has_stack() ? next->own_m() != nullptr : !attach_cached_stack(p, next)) [[unlikely]] {
     m->handed = next;
     m->handed_inherits = inherits;
     return nullptr;
@@ -190,7 +189,7 @@ namespace {
   if (m->commit == commit_end && p->budget > 0 && !p->preempt.load(relaxed)) {
     bool inherits;
     G* next = take_local(p, inherits);
-    if (next != nullptr && next->head == nullptr) {
+    if (next != nullptr && !next->has_stack()) {
       if (!sanitizers_enabled && next->stack_class == g->stack_class) {
         m->commit = nullptr;
         next->head = ::new (head) StackHead;
@@ -201,7 +200,7 @@ namespace {
       }
       attach_cached_stack(p, next);
     }
-    if (next != nullptr && next->head != nullptr && next->head->own_m == nullptr) {
+    if (next != nullptr && next->has_stack() && next->own_m() == nullptr) {
       begin_running(m, p, next, inherits);
       switch_stacks(m, head, next->head, true);
       __builtin_unreachable();

@@ -27,8 +27,7 @@ void count_runnable(G* g, void* total) {
   require(status != GStatus::syscall, "the status syscall is stored");
   if (status != GStatus::runnable && status != GStatus::preempted) return;
   ++*static_cast<size_t*>(total);
-  require(g->head == nullptr || g->head->m.load(relaxed) == nullptr,
-          "a goroutine that waits for a P has an M");
+  require(g->m() == nullptr, "a goroutine that waits for a P has an M");
 }
 
 size_t verify_p(P* p, bool own) {

@@ -275,7 +275,7 @@ void list_goroutine(G* g, void* arg) {
     w.mention(g, GoStatus::waiting);
     return;
   }
-  M* m = status == GStatus::running ? g->head->m.load(relaxed) : nullptr;
+  M* m = status == GStatus::running ? g->m() : nullptr;
   Stream* s = m != nullptr && m->curg == g ? stream_of(m) : nullptr;
   if (s == nullptr) {
     w.mention(g, GoStatus::runnable);

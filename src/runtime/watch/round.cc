@@ -125,8 +125,8 @@ void favour_owner(uint64_t futex) {
   auto tid = static_cast<int>(os::peek(futex + 8));
   if (tid <= 0) return;
   LockGuard guard(sched_lock);
-  G* g = take_tied_if(
-      [](G* g, void* tid) { return g->head->own_m->tid == *static_cast<int*>(tid); }, &tid);
+  G* g = take_tied_if([](G* g, void* tid) { return g->own_m()->tid == *static_cast<int*>(tid); },
+                      &tid);
   if (g != nullptr) put_tied_locked(g, true);
 }
 

@@ -91,12 +91,11 @@ __attribute__((no_sanitize("thread"))) void print_g(G* g, void* writer) {
   auto& out = *static_cast<FdWriter*>(writer);
   const GStatus status = true_status(g);
   if (status == GStatus::dead || status == GStatus::idle) return;
-  const StackHead* head = g->head;
-  const M* m = head != nullptr ? head->m.load(relaxed) : nullptr;
-  const M* locked = head != nullptr ? head->own_m : nullptr;
-  out.print(
-      "  G%lu: status=%u(%s)", static_cast<unsigned long>(g->id), static_cast<unsigned>(status),
-      status == GStatus::waiting && head != nullptr ? wait_reason_text(head->wait_reason) : "");
+  const M* m = g->m();
+  const M* locked = g->own_m();
+  out.print("  G%lu: status=%u(%s)", static_cast<unsigned long>(g->id),
+            static_cast<unsigned>(status),
+            status == GStatus::waiting ? wait_reason_text(g->wait_reason) : "");
   print_id(out, "m", m != nullptr, m != nullptr ? m->id : 0);
   print_id(out, "lockedm", locked != nullptr, locked != nullptr ? locked->id : 0);
   out.print("\n");
