@@ -163,9 +163,9 @@ class Storm {
   }
   void compute() {
     while (!stop_) {
-      for (int i = 0; i < 3'000'000 && !stop_; ++i) {
+      for (int i = 0; i < scaled(3'000'000) && !stop_; ++i) {
       }
-      if (++shared_ % 3 == 0) yield();
+      if (internal::tsan_enabled || ++shared_ % 3 == 0) yield();
     }
   }
   void stay_on_thread() {

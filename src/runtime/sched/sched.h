@@ -11,6 +11,7 @@
 //   poll        the netpoller
 //   watch       sysmon, preemption, schedtrace
 //   report      fatal errors, uncaught exceptions, deadlocks
+//   trace       execution traces: what transitions are as events, streams, the file
 //   process     start, exit, fork, the environment, the small public calls
 //
 // "inside" in a comment: the caller has entered the runtime (enter()), or is on g0.
