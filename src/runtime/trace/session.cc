@@ -282,8 +282,7 @@ void list_goroutine(G* g, void* arg) {
 
 void list_all(uint64_t generation, M* caller) {
   LockGuard guard(foreign_lock);
-  session.generation.store(generation, seq_cst);
-  Writer w(foreign);
+  Writer w(foreign, generation);
   for (P* p : ps_ever()) {
     if (caller == nullptr || p != caller->p) w.mention(p, ProcStatus::idle);
   }
@@ -297,7 +296,6 @@ void list_caller(M* m) {
   s->p = m->p;
   s->g = m->curg;
   s->stated_in = 0;
-  procs_changed(m, sched.procs.load(relaxed));
 }
 
 void begin_trace(M* caller) {
@@ -306,9 +304,13 @@ void begin_trace(M* caller) {
   session.failure.store(0, relaxed);
   session.bytes.store(0, relaxed);
   session.number.fetch_add(1, relaxed);
-  list_all(control.last_generation + 1, caller);
+  const uint64_t first = control.last_generation + 1;
+  list_all(first, caller);
   list_caller(caller);
-  on.store(true, seq_cst);
+  // Whichever thread writes from now on sees what has been listed.
+  session.generation.store(first, release);
+  procs_changed(caller, sched.procs.load(relaxed));
+  on.store(true, release);
 }
 
 // The part of a start that comes before the world has to stop. An errno value.
