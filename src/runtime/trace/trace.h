@@ -45,8 +45,9 @@ inline bool is_on() { return arch::is_set(on); }
 /// By the taker.
 [[gnu::noinline]] void retaken(P* p, const M* owner);
 /// By the M that starts the world. m cannot write events between the two; `given`: m has p again.
-[[gnu::noinline]] void giving_back(M* m);
-[[gnu::noinline]] void gave_back(M* m, P* p, bool given);
+/// The first one returns the goroutine that goes on then: once m has p, it may run another one.
+[[gnu::noinline]] G* giving_back(M* m);
+[[gnu::noinline]] void gave_back(M* m, P* p, G* g, bool given);
 
 // Of the whole. By the M that has stopped the world.
 [[gnu::noinline]] void world_stopped(M* m);
