@@ -15,6 +15,7 @@
 #include "runtime/base/sanitizer.h"
 #include "support/child.h"
 #include "support/procs.h"
+#include "support/scaled.h"
 #include "support/traced.h"
 
 namespace gofer::test {
@@ -135,6 +136,25 @@ TEST(Trace, HasAGenerationForEachSecond) {
     });
     EXPECT_GE(trace.generations, 3u);
   });
+}
+
+// Marks of generations come again after 255 of them.
+TEST(Trace, OfManyTracesEachIsValid) {
+  chan<int> never(0);
+  wait_group all;
+  for (int i = 0; i < 1000; ++i) all.go([&] { (void)never.recv(); });
+  for (int i = 0; i < scaled(600, 10); ++i) {
+    const TraceFile file;
+    trace::start(file.path());
+    if (i % 50 == 0) run([] { yield(); });
+    wait_group some;
+    for (int k = 0; k < 20; ++k) some.go([] { yield(); });
+    some.wait();
+    trace::stop();
+    if (i % 17 == 0 || i > 250) file.read();
+  }
+  never.close();
+  all.wait();
 }
 
 TEST(Trace, HasTheStopOfTheWorld) {

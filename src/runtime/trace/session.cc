@@ -262,6 +262,7 @@ struct Listing {
 
 void list_goroutine(G* g, void* arg) {
   auto& [w, caller] = *static_cast<Listing*>(arg);
+  g->trace.store(0, relaxed);  // a mark of an old trace may look like one of this
   const GStatus status = g->status.load(acquire);
   if (status == GStatus::dead || status == GStatus::idle) return;
   if (caller != nullptr && g == caller->curg) return;
