@@ -287,12 +287,6 @@ std::string describe_pc(uintptr_t pc) {
   return std::string(name_or_unknown(creator.frame));
 }
 
-Place describe_call(uintptr_t pc) {
-  Creator creator{pc};
-  run_with_symbols(find_creator, &creator);
-  return {std::string(name_or_unknown(creator.frame)), creator.frame.file, creator.frame.line};
-}
-
 namespace {
 
 // What is between the first '<' and the ',' or '>' that belongs to it; empty if there is no '<'.
@@ -324,17 +318,36 @@ std::string called_by_entry(const std::string& symbol) {
   return result.empty() ? result : short_name(result);
 }
 
+// The library's own code stands for what the program has passed to it.
+void name_after_callee(SymbolFrame& frame) {
+  std::string called = called_by_entry(frame.symbol);
+  if (!called.empty()) frame.name = std::move(called);
+}
+
 void find_entry(void* argument) {
   Creator& entry = *static_cast<Creator*>(argument);
   try {
     entry.frame = symbolize(entry.pc).back();
-    std::string called = called_by_entry(entry.frame.symbol);
-    if (!called.empty()) entry.frame.name = std::move(called);
+    name_after_callee(entry.frame);
   } catch (...) {  // no memory: no name
   }
 }
 
+void find_caller(void* argument) {
+  find_creator(argument);
+  try {
+    name_after_callee(static_cast<Creator*>(argument)->frame);
+  } catch (...) {  // no memory: the library's own name
+  }
+}
+
 }  // namespace
+
+Place describe_call(uintptr_t pc) {
+  Creator creator{pc};
+  run_with_symbols(find_caller, &creator);
+  return {std::string(name_or_unknown(creator.frame)), creator.frame.file, creator.frame.line};
+}
 
 Place describe_entry(uintptr_t pc) {
   Creator entry{pc};

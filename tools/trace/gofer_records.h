@@ -31,7 +31,8 @@ enum class RecordKind : uint8_t {
   pause,     // goroutine, its M, the P that it had, how: PauseMeans
   pass,      // P, M that is paused, M of the tied goroutine that gets the P, that goroutine
   retake,    // P, M that lost it, why: RetakeReason
-  sysmon,    // nanoseconds that it slept before, Ps that it took, goroutines that it paused
+  sysmon,    // nanoseconds since the last round, Ps that it took, goroutines that it paused
+  counter,   // a string: its name; its value, zigzag
 };
 
 enum class PauseMeans : uint8_t { signal, prologue, checkpoint };
@@ -43,13 +44,14 @@ constexpr uint8_t record_byte(RecordKind kind, unsigned arguments) {
 
 /// How many arguments a record of this kind has at least; -1 if the kind is not known.
 constexpr int min_record_args(uint8_t kind) {
-  constexpr int counts[] = {-1, 4, 3, 1, 3, 3, 4, 4, 3, 3};
+  constexpr int counts[] = {-1, 4, 3, 1, 3, 3, 4, 4, 3, 3, 2};
   return kind < sizeof counts / sizeof counts[0] ? counts[kind] : -1;
 }
 
 constexpr std::string_view record_name(uint8_t kind) {
-  constexpr std::string_view names[] = {"?",        "steal", "queue", "global queue", "runnext",
-                                        "hand-off", "pause", "pass",  "retake",       "sysmon"};
+  constexpr std::string_view names[] = {"?",       "steal",    "queue",  "global queue",
+                                        "runnext", "hand-off", "pause",  "pass",
+                                        "retake",  "sysmon",   "counter"};
   return kind < sizeof names / sizeof names[0] ? names[kind] : names[0];
 }
 

@@ -70,9 +70,9 @@ inline void freed(P* p) { unhold(p); }
 inline bool given_back(M* m, P* p) {
   uint64_t lost = PWord(m->p_word).with(PWordState::lost).bits();
   const bool traced = tracer::is_on();
-  if (traced) tracer::giving_back(m);
+  G* g = traced ? tracer::giving_back(m) : nullptr;
   const bool given = p->word.compare_exchange_strong(lost, m->p_word, acq_rel);
-  if (traced) tracer::gave_back(m, p, given);
+  if (traced) tracer::gave_back(m, p, g, given);
   if (given) p->status.store(PStatus::running, relaxed);
   return given;
 }

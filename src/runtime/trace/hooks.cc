@@ -123,17 +123,21 @@ void noticed_loss(M* m) {
 
 namespace {
 
-// m has p from now on, and its goroutine goes on, unless that has yet to be resumed.
-void take_up(Writer& w, M* m, P* p) {
-  w.start_p(p);
+// The goroutine that goes on when m gets a P, unless it has yet to be resumed.
+G* running_on(const M* m) {
   G* g = m->curg;
-  if (g != nullptr && g->status.load(relaxed) == GStatus::running) w.go_on(g);
+  return g != nullptr && g->status.load(relaxed) == GStatus::running ? g : nullptr;
+}
+
+void take_up(Writer& w, P* p, G* g) {
+  w.start_p(p);
+  if (g != nullptr) w.go_on(g);
 }
 
 }  // namespace
 
 void acquired(M* m, P* p) {
-  write_as(m, [&](Writer& w) { take_up(w, m, p); });
+  write_as(m, [&](Writer& w) { take_up(w, p, running_on(m)); });
 }
 
 void given_up(M* m) {
@@ -161,21 +165,22 @@ void retaken(P* p, const M* owner) {
 
 // Once the word says that m has its P again, m may write events at once. So the visit begins
 // before.
-void giving_back(M* m) {
+G* giving_back(M* m) {
   if (Stream* s = stream_of(m); s != nullptr) {
     begin_visit(*s);
   } else {
     fail(ENOMEM);
   }
+  return running_on(m);
 }
 
-void gave_back(M* m, P* p, bool given) {
+void gave_back(M* m, P* p, G* g, bool given) {
   Stream* s = m->stream.load(acquire);
   if (s == nullptr) return;
   if (given) {
     if (Writer w(*s); w) {
       w.state();
-      take_up(w, m, p);
+      take_up(w, p, g);
     }
   }
   end_visit(*s);

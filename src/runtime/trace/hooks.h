@@ -25,49 +25,46 @@ extern constinit atomic<bool> on __attribute__((visibility("hidden")));
 /// Whether a transition is to be recorded.
 inline bool is_on() { return arch::is_set(on); }
 
-#define GOFER_TRACER_COLD [[gnu::cold, gnu::noinline]]
-
 // Of goroutines: goroutines/transitions.h has what they mean. Inside, on the thread of m or `by`.
-GOFER_TRACER_COLD void created(M* by, G* g);
-GOFER_TRACER_COLD void begins(M* m, G* g);
-GOFER_TRACER_COLD void ends(M* m);
-GOFER_TRACER_COLD void parks(M* m, WaitReason reason);
-GOFER_TRACER_COLD void yields(M* m);
-GOFER_TRACER_COLD void readied(M* by, G* g);
+[[gnu::noinline]] void created(M* by, G* g);
+[[gnu::noinline]] void begins(M* m, G* g);
+[[gnu::noinline]] void ends(M* m);
+[[gnu::noinline]] void parks(M* m, WaitReason reason);
+[[gnu::noinline]] void yields(M* m);
+[[gnu::noinline]] void readied(M* by, G* g);
 /// Without a P m's goroutine goes on only when it gets one: it was paused, or has come back.
-GOFER_TRACER_COLD void waits_tied(M* m);
+[[gnu::noinline]] void waits_tied(M* m);
 /// These two may be called outside of the runtime.
-GOFER_TRACER_COLD void calls(M* m);
-GOFER_TRACER_COLD void call_ended(M* m);
-GOFER_TRACER_COLD void noticed_loss(M* m);
+[[gnu::noinline]] void calls(M* m);
+[[gnu::noinline]] void call_ended(M* m);
+[[gnu::noinline]] void noticed_loss(M* m);
 
 // Of Ps: procs/transitions.h.
-GOFER_TRACER_COLD void acquired(M* m, P* p);
-GOFER_TRACER_COLD void given_up(M* m);
+[[gnu::noinline]] void acquired(M* m, P* p);
+[[gnu::noinline]] void given_up(M* m);
 /// By the taker.
-GOFER_TRACER_COLD void retaken(P* p, const M* owner);
+[[gnu::noinline]] void retaken(P* p, const M* owner);
 /// By the M that starts the world. m cannot write events between the two; `given`: m has p again.
-GOFER_TRACER_COLD void giving_back(M* m);
-GOFER_TRACER_COLD void gave_back(M* m, P* p, bool given);
+/// The first one returns the goroutine that goes on then: once m has p, it may run another one.
+[[gnu::noinline]] G* giving_back(M* m);
+[[gnu::noinline]] void gave_back(M* m, P* p, G* g, bool given);
 
 // Of the whole. By the M that has stopped the world.
-GOFER_TRACER_COLD void world_stopped(M* m);
-GOFER_TRACER_COLD void world_starts(M* m);
-GOFER_TRACER_COLD void procs_changed(M* m, int procs);
+[[gnu::noinline]] void world_stopped(M* m);
+[[gnu::noinline]] void world_starts(M* m);
+[[gnu::noinline]] void procs_changed(M* m, int procs);
 
 // Gofer's own records: what the format of Go has no event for.
 /// g becomes runnext of p, which m has, in place of `displaced`.
-GOFER_TRACER_COLD void became_next(P* p, G* g, G* displaced);
-GOFER_TRACER_COLD void stole(M* m, P* thief, P* victim, uint32_t taken);
+[[gnu::noinline]] void became_next(P* p, G* g, G* displaced);
+[[gnu::noinline]] void stole(M* m, P* thief, P* victim, uint32_t taken);
 /// p is on its way to m.
-GOFER_TRACER_COLD void sent(M* m, P* p);
+[[gnu::noinline]] void sent(M* m, P* p);
 /// m pauses with its goroutine, and p goes to another M: directly to `tied`, if it is not nullptr.
-GOFER_TRACER_COLD void paused(M* m, P* p, bool by_signal);
-GOFER_TRACER_COLD void passed(M* m, P* p, M* tied);
+[[gnu::noinline]] void paused(M* m, P* p, bool by_signal);
+[[gnu::noinline]] void passed(M* m, P* p, M* tied);
 /// The lengths of all queues, too.
-GOFER_TRACER_COLD void sysmon_round(int64_t slept_ns);
-
-#undef GOFER_TRACER_COLD
+[[gnu::noinline]] void sysmon_round(int64_t slept_ns);
 
 }  // namespace tracer
 }  // namespace gofer::internal

@@ -268,6 +268,7 @@ struct Listing {
 
 void list_goroutine(G* g, void* arg) {
   auto& [w, caller] = *static_cast<Listing*>(arg);
+  g->trace.store(0, relaxed);  // a mark of an old trace may look like one of this
   const GStatus status = g->status.load(acquire);
   if (status == GStatus::dead || status == GStatus::idle) return;
   if (caller != nullptr && g == caller->curg) return;
@@ -288,8 +289,7 @@ void list_goroutine(G* g, void* arg) {
 
 void list_all(uint64_t generation, M* caller) {
   LockGuard guard(foreign_lock);
-  session.generation.store(generation, seq_cst);
-  Writer w(foreign);
+  Writer w(foreign, generation);
   for (P* p : ps_ever()) {
     if (caller == nullptr || p != caller->p) w.mention(p, ProcStatus::idle);
   }
@@ -303,7 +303,6 @@ void list_caller(M* m) {
   s->p = m->p;
   s->g = m->curg;
   s->stated_in = 0;
-  procs_changed(m, p_table.in_use.load(relaxed));
 }
 
 void begin_trace(M* caller) {
@@ -312,9 +311,13 @@ void begin_trace(M* caller) {
   session.failure.store(0, relaxed);
   session.bytes.store(0, relaxed);
   session.number.fetch_add(1, relaxed);
-  list_all(control.last_generation + 1, caller);
+  const uint64_t first = control.last_generation + 1;
+  list_all(first, caller);
   list_caller(caller);
-  on.store(true, seq_cst);
+  // Whichever thread writes from now on sees what has been listed.
+  session.generation.store(first, release);
+  procs_changed(caller, p_table.in_use.load(relaxed));
+  on.store(true, release);
 }
 
 // The part of a start that comes before the world has to stop. An errno value.

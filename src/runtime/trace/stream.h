@@ -22,7 +22,8 @@
 // the release that follows, so it sees all that the M wrote. Or the load comes after it, and the M
 // sees wanted == 1 and waits; the acquire of its next load of wanted, which reads 0, makes it see
 // all that the visitor wrote. Visitors take turns by a lock, so `wanted` has one master at a time.
-// Without membarrier the M's store is an exchange.
+// Without membarrier the M's store is an exchange. tests/model/stream.pml checks all of this, and
+// that it fails without each of its parts.
 //
 // Nobody waits for long: a thread is inside of the runtime while it writes (in_runtime is set), so
 // no signal pauses it, and it waits for nothing but the lists of buffers, which are held for some

@@ -37,8 +37,8 @@ inline uint32_t mark_of(uint64_t generation) {
 /// A stream while it belongs to the calling thread.
 class Writer {
  public:
-  explicit Writer(Stream& stream)
-      : s_(stream), generation_(session.generation.load(acquire)), time_(0) {
+  explicit Writer(Stream& stream) : Writer(stream, session.generation.load(acquire)) {}
+  Writer(Stream& stream, uint64_t generation) : s_(stream), generation_(generation), time_(0) {
     if (generation_ != 0) time_ = now();
   }
 

@@ -109,7 +109,7 @@ TEST(Waiter, ParkedGoroutineShowsItsStateAndReason) {
   ASSERT_TRUE(wait_until([&] { return gate.count() == 1; }));
   EXPECT_EQ(g.load()->status.load(), GStatus::waiting);
   EXPECT_EQ(g.load()->head->m.load(), nullptr);
-  EXPECT_STREQ(wait_reason_text(g.load()->head->wait_reason), "sync.WaitGroup.Wait");
+  EXPECT_STREQ(wait_reason_text(g.load()->wait_reason), "sync.WaitGroup.Wait");
   gate.open();
   done.wait();
 }

@@ -79,6 +79,7 @@ void Summary::count_record(const Event& event) {
       if (event.args[2] < counts_.retakes.size()) ++counts_.retakes[event.args[2]];
       break;
     case RecordKind::sysmon:
+    case RecordKind::counter:
       ++counts_.sysmon_rounds;
       break;
     case RecordKind::runnext:
