@@ -1,0 +1,75 @@
+// Numbers over time: areas between nothing and the mean, and a line at the maximum of each column.
+import type { Series } from '../data/series';
+import { count } from '../format';
+import type { ChartBand } from './layout';
+import { gutter, type Timeline } from './timeline';
+
+function path(c: CanvasRenderingContext2D, values: Float32Array, y: number, height: number, top: number): void {
+  let open = false;
+  for (let x = 0; x < values.length; x++) {
+    const value = values[x]!;
+    if (!Number.isFinite(value)) {
+      open = false;
+      continue;
+    }
+    const at = y + height - (value / top) * height;
+    if (open) c.lineTo(gutter + x, at);
+    else c.moveTo(gutter + x, at);
+    c.lineTo(gutter + x + 1, at);
+    open = true;
+  }
+}
+
+export function drawChart(timeline: Timeline, c: CanvasRenderingContext2D, band: ChartBand, y: number): void {
+  const { theme, plotWidth } = timeline;
+  const { from, to } = timeline.store.state;
+  const width = Math.floor(plotWidth);
+  c.fillStyle = theme.laneCss;
+  c.fillRect(gutter, y, plotWidth, band.height);
+  const envelopes = band.series.map((s) => s.series.envelope(from, to, width));
+  let top = 1;
+  for (const { max } of envelopes) {
+    for (let x = 0; x < width; x++) if (max[x]! > top) top = max[x]!;
+  }
+  const height = band.height - 3;
+  band.series.forEach(({ color }, i) => {
+    const { mean, max } = envelopes[i]!;
+    const isLine = color === 'globalQueue';
+    if (!isLine) {
+      c.beginPath();
+      c.moveTo(gutter, y + band.height);
+      path(c, mean, y + 3, height, top);
+      c.lineTo(gutter + width, y + band.height);
+      c.lineTo(gutter, y + band.height);
+      c.fillStyle = theme[color];
+      c.fill();
+    }
+    c.beginPath();
+    path(c, max, y + 3, height, top);
+    c.strokeStyle = color === 'runnable' ? theme.runnableLine : theme[color];
+    c.lineWidth = 1;
+    c.stroke();
+  });
+  c.font = '10px system-ui, sans-serif';
+  c.fillStyle = theme.weak;
+  c.textAlign = 'right';
+  c.fillText(count(top), gutter - 6, y + 6);
+  c.fillText('0', gutter - 6, y + band.height - 4);
+  c.textAlign = 'left';
+}
+
+/** The ring of a P, above its lane. */
+export function drawRing(timeline: Timeline, c: CanvasRenderingContext2D, ring: Series, y: number): void {
+  const { theme, plotWidth } = timeline;
+  const { from, to } = timeline.store.state;
+  const width = Math.floor(plotWidth);
+  const { max } = ring.envelope(from, to, width);
+  const top = Math.max(4, ring.max);
+  const height = 8;
+  c.beginPath();
+  c.moveTo(gutter, y + height);
+  path(c, max.map((n) => (Number.isFinite(n) ? n : 0)), y, height, top);
+  c.lineTo(gutter + width, y + height);
+  c.fillStyle = theme.queue;
+  c.fill();
+}
