@@ -31,16 +31,18 @@ inline uint64_t take_number(std::string_view& text) {
 }
 
 /// Points of a series: time and value, first those where stretches begin.
-inline void read_series(std::string_view block, uint64_t stretches, std::vector<Row>& rows) {
+inline void read_series(std::string_view block, uint64_t stretches, uint64_t begin,
+                        std::vector<Row>& rows) {
   std::vector<Row> heads;
   for (uint64_t i = 0; i < stretches; ++i) {
     Row head;
-    for (int k = 0; k < 8; ++k) head.push_back(take_number(block));
+    for (int k = 0; k < 7; ++k) head.push_back(take_number(block));
     heads.push_back(head);
   }
   for (const Row& head : heads) {
-    uint64_t time = head[1];
-    uint64_t value = head[2];
+    uint64_t time = begin;
+    uint64_t value = head[1];
+    begin += head[5];
     rows.push_back({time, value});
     for (uint64_t i = 0; i < head[0]; ++i) {
       time += take_number(block);
@@ -57,7 +59,7 @@ inline void read_block(std::string_view block, Tables& tables) {
   const uint64_t rows = take_number(block);
   uint64_t from = take_number(block);
   std::vector<Row>& table = tables[{id, lane}];
-  if (id == TableId::series) return read_series(block, rows, table);
+  if (id == TableId::series) return read_series(block, rows, from, table);
   const size_t first = table.size();
   table.resize(first + rows);
   while (!block.empty()) {

@@ -44,9 +44,10 @@ void Series::end_stretch(uint64_t time, const BlockSink& sink) {
   const double mean =
       time == begin_ ? static_cast<double>(written_) : area_ / static_cast<double>(time - begin_);
   const auto positive = [](int64_t n) { return static_cast<uint64_t>(std::max<int64_t>(n, 0)); };
-  for (const uint64_t n :
-       {count_, begin_, positive(begin_value_), positive(min_), positive(max_),
-        static_cast<uint64_t>(std::max(mean, 0.0) * 256), time, uint64_t{points_.size()}}) {
+  if (stretches_ == 0) block_begin_ = begin_;
+  for (const uint64_t n : {count_, positive(begin_value_), positive(min_), positive(max_),
+                           static_cast<uint64_t>(std::max(mean, 0.0) * 256), time - begin_,
+                           uint64_t{points_.size()}}) {
     append_varint(heads_, n);
   }
   bytes_ += points_;
@@ -74,7 +75,7 @@ void Series::flush(const BlockSink& sink) {
   append_varint(block, static_cast<uint64_t>(TableId::series));
   append_varint(block, lane_);
   append_varint(block, stretches_);
-  append_varint(block, uint64_t{0});
+  append_varint(block, block_begin_);
   block += heads_;
   block += bytes_;
   heads_.clear();

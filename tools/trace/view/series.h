@@ -1,12 +1,13 @@
 // A number that changes over time, such as the length of a queue.
 //
 // The page keeps series as they are here, because they may have millions of points, and decodes the
-// stretches that it draws. A stretch has up to 4,096 points, and tells its minimum, maximum and
-// mean without being decoded. A block has up to 16 stretches:
+// stretches that it draws. A stretch has up to 32 points, and tells its minimum, maximum and mean
+// without being decoded: a pixel that covers more than one needs no points. A block has up to 4,096
+// stretches:
 //
-//   table and lane, the number of stretches, 0
-//   for each stretch: points, time and value where it begins, minimum, maximum, mean in 1/256,
-//     time where it ends, number of bytes
+//   table and lane, the number of stretches, the time where the first one begins
+//   for each stretch: points, value where it begins, minimum, maximum, mean in 1/256, how long it
+//     lasts, number of bytes
 //   the bytes of all stretches: for each point the time since the one before, and the change of
 //     the value (zigzag: 0, -1, 1, -2, …)
 #pragma once
@@ -32,8 +33,8 @@ class Series {
   void finish(uint64_t time, const BlockSink& sink);
 
  private:
-  static constexpr uint64_t points_per_stretch = 4096;
-  static constexpr uint64_t stretches_per_block = 16;
+  static constexpr uint64_t points_per_stretch = 32;
+  static constexpr uint64_t stretches_per_block = 4096;
 
   void put_point(const BlockSink& sink);
   void end_stretch(uint64_t time, const BlockSink& sink);
@@ -51,6 +52,7 @@ class Series {
   std::string points_;
   uint64_t count_ = 0;
   uint64_t begin_ = 0;
+  uint64_t block_begin_ = 0;
   int64_t begin_value_ = 0;
   int64_t min_ = 0;
   int64_t max_ = 0;

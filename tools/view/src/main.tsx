@@ -3,6 +3,7 @@ import { render } from 'preact';
 import { loadTrace } from './data/trace';
 import { Store } from './state';
 import { App } from './ui/app';
+import { forTests } from './ui/stage';
 import './style.css';
 
 async function main(): Promise<void> {
@@ -18,7 +19,7 @@ async function main(): Promise<void> {
     root.textContent = '';
     render(<App store={store} />, root);
     // For tests and measurements.
-    Object.assign(window, { gofer: { trace, store, times: { decode: decoded - began } } });
+    Object.assign(window, { gofer: { trace, store, forTests, decodeMs: decoded - began } });
   } catch (error) {
     root.textContent = '';
     const text = document.createElement('p');

@@ -1,17 +1,6 @@
 // A number over time, such as the length of a queue. It stays compressed: see tools/trace/view/series.h.
 import { Cursor } from './blocks';
 
-interface Stretch {
-  points: number;
-  begin: number;
-  value: number; // at its begin
-  min: number;
-  max: number;
-  mean: number;
-  end: number;
-  bytes: Uint8Array;
-}
-
 /** What a series did within each column of pixels. */
 export interface Envelope {
   min: Float32Array;
@@ -19,51 +8,66 @@ export interface Envelope {
   mean: Float32Array;
 }
 
+/** Stretches of one block. */
+interface Block {
+  count: number;
+  begin: Float64Array; // one more than there are stretches: the last is where the block ends
+  points: Uint8Array;
+  value: Float32Array; // at its begin
+  min: Float32Array;
+  max: Float32Array;
+  mean: Float32Array;
+  at: Uint32Array; // its first byte
+  bytes: Uint8Array;
+  // The same of each `perGroup` stretches together, for views that show all of a long trace.
+  groupMin: Float32Array;
+  groupMax: Float32Array;
+  groupMean: Float32Array;
+}
+
+const perGroup = 32;
+
+type Visit = (begin: number, end: number, value: number) => void;
+
 export class Series {
-  readonly stretches: Stretch[] = [];
+  private readonly blocks: Block[] = [];
   max = 0;
 
   /** Adds what a block has behind its head. */
-  addBlock(cursor: Cursor, count: number): void {
-    const sizes: number[] = [];
-    const first = this.stretches.length;
+  addBlock(cursor: Cursor, count: number, begin: number): void {
+    const floats = () => new Float32Array(count);
+    const block: Block = {
+      count, begin: new Float64Array(count + 1), points: new Uint8Array(count), value: floats(), min: floats(),
+      max: floats(), mean: floats(), at: new Uint32Array(count), bytes: cursor.bytes,
+      groupMin: new Float32Array(0), groupMax: new Float32Array(0), groupMean: new Float32Array(0),
+    };
+    let at = 0;
     for (let i = 0; i < count; i++) {
-      const next = () => cursor.next();
-      const stretch: Stretch = {
-        points: next(), begin: next(), value: next(), min: next(), max: next(), mean: next() / 256, end: next(),
-        bytes: cursor.bytes,
-      };
-      sizes.push(next());
-      this.max = Math.max(this.max, stretch.max);
-      this.stretches.push(stretch);
+      block.points[i] = cursor.next();
+      block.value[i] = cursor.next();
+      block.min[i] = cursor.next();
+      block.max[i] = cursor.next();
+      block.mean[i] = cursor.next() / 256;
+      block.begin[i] = begin;
+      begin += cursor.next();
+      block.at[i] = at;
+      at += cursor.next();
+      if (block.max[i]! > this.max) this.max = block.max[i]!;
     }
-    sizes.forEach((size, i) => {
-      this.stretches[first + i]!.bytes = cursor.bytes.subarray(cursor.at, cursor.at + size);
-      cursor.at += size;
-    });
-  }
-
-  get empty(): boolean {
-    return this.stretches.length === 0;
-  }
-
-  private firstAt(time: number): number {
-    let low = 0;
-    let high = this.stretches.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (this.stretches[middle]!.end <= time) low = middle + 1;
-      else high = middle;
-    }
-    return low;
+    block.begin[count] = begin;
+    // A copy: the heads need not stay.
+    block.bytes = cursor.bytes.slice(cursor.at, cursor.at + at);
+    addGroups(block);
+    this.blocks.push(block);
   }
 
   /** The value at a time. */
   at(time: number): number {
-    const stretch = this.stretches[Math.min(this.firstAt(time), this.stretches.length - 1)];
-    if (!stretch) return 0;
-    let result = stretch.value;
-    walk(stretch, (begin, _end, value) => {
+    const block = this.blocks.find((b) => b.begin[b.count]! > time) ?? this.blocks.at(-1);
+    if (!block) return 0;
+    const i = stretchAt(block, time);
+    let result = block.value[i]!;
+    walk(block, i, (begin, _end, value) => {
       if (begin <= time) result = value;
     });
     return result;
@@ -76,40 +80,84 @@ export class Series {
     const mean = new Float32Array(width);
     const perPixel = (to - from) / width;
     const add = (begin: number, end: number, low: number, high: number, average: number) => {
-      const b = Math.max(begin, from);
-      const e = Math.min(end, to);
+      const b = begin > from ? begin : from;
+      const e = end < to ? end : to;
       if (e < b) return;
+      let x = Math.floor((b - from) / perPixel);
       const last = Math.min(width - 1, Math.floor((e - from) / perPixel));
-      for (let x = Math.max(0, Math.floor((b - from) / perPixel)); x <= last; x++) {
+      if (x === last) {
+        mean[x]! += (average * (e - b)) / perPixel;
+        if (low < min[x]!) min[x] = low;
+        if (high > max[x]!) max[x] = high;
+        return;
+      }
+      for (; x <= last; x++) {
         const covered = Math.min(e, from + (x + 1) * perPixel) - Math.max(b, from + x * perPixel);
-        mean[x]! += (average * Math.max(0, covered)) / perPixel;
+        if (covered > 0) mean[x]! += (average * covered) / perPixel;
         if (low < min[x]!) min[x] = low;
         if (high > max[x]!) max[x] = high;
       }
     };
-    for (let i = this.firstAt(from); i < this.stretches.length; i++) {
-      const stretch = this.stretches[i]!;
-      if (stretch.begin > to) break;
-      if (stretch.end - stretch.begin < perPixel) {
-        add(stretch.begin, stretch.end, stretch.min, stretch.max, stretch.mean);
-      } else {
-        walk(stretch, (begin, end, value) => add(begin, end, value, value, value));
+    const addPoint: Visit = (begin, end, value) => add(begin, end, value, value, value);
+    for (const block of this.blocks) {
+      if (block.begin[block.count]! < from) continue;
+      if (block.begin[0]! > to) break;
+      for (let i = stretchAt(block, from); i < block.count; i++) {
+        const begin = block.begin[i]!;
+        const next = Math.min(block.count, i + perGroup);
+        if (i % perGroup === 0 && block.begin[next]! - begin < perPixel) {
+          const group = i / perGroup;
+          add(begin, block.begin[next]!, block.groupMin[group]!, block.groupMax[group]!, block.groupMean[group]!);
+          i = next - 1;
+          continue;
+        }
+        const end = block.begin[i + 1]!;
+        if (begin > to) break;
+        if (end - begin < perPixel) add(begin, end, block.min[i]!, block.max[i]!, block.mean[i]!);
+        else walk(block, i, addPoint);
       }
     }
     return { min, max, mean };
   }
 }
 
-function walk(stretch: Stretch, visit: (begin: number, end: number, value: number) => void): void {
-  const cursor = new Cursor(stretch.bytes);
-  let time = stretch.begin;
-  let value = stretch.value;
-  for (let i = 0; i < stretch.points; i++) {
+function addGroups(block: Block): void {
+  const count = Math.ceil(block.count / perGroup);
+  block.groupMin = new Float32Array(count).fill(Infinity);
+  block.groupMax = new Float32Array(count).fill(-Infinity);
+  block.groupMean = new Float32Array(count);
+  for (let i = 0; i < block.count; i++) {
+    const group = Math.floor(i / perGroup);
+    block.groupMin[group] = Math.min(block.groupMin[group]!, block.min[i]!);
+    block.groupMax[group] = Math.max(block.groupMax[group]!, block.max[i]!);
+    const first = group * perGroup;
+    const span = block.begin[Math.min(block.count, first + perGroup)]! - block.begin[first]!;
+    if (span > 0) block.groupMean[group]! += (block.mean[i]! * (block.begin[i + 1]! - block.begin[i]!)) / span;
+  }
+}
+
+/** The stretch of a block in which a time is. */
+function stretchAt(block: Block, time: number): number {
+  let low = 0;
+  let high = block.count - 1;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (block.begin[middle + 1]! <= time) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function walk(block: Block, stretch: number, visit: Visit): void {
+  const cursor = new Cursor(block.bytes, block.at[stretch]!);
+  let time = block.begin[stretch]!;
+  let value = block.value[stretch]!;
+  for (let i = 0; i < block.points[stretch]!; i++) {
     const next = time + cursor.next();
     const change = cursor.next();
     visit(time, next, value);
     value += change & 1 ? -(change + 1) / 2 : change / 2;
     time = next;
   }
-  visit(time, stretch.end, value);
+  visit(time, block.begin[stretch + 1]!, value);
 }

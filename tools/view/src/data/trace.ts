@@ -184,7 +184,7 @@ export class Trace {
     if (table === Table.series) {
       let series = this.series.get(lane);
       if (!series) this.series.set(lane, (series = new Series()));
-      return series.addBlock(cursor, rows);
+      return series.addBlock(cursor, rows, from);
     }
     const reading = this.readings[table]!;
     const first = reading.add(cursor, lane, rows);

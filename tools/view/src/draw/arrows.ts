@@ -9,20 +9,36 @@ const maxMarks = 600;
 
 type Context = CanvasRenderingContext2D;
 
-function arrow(c: Context, x1: number, y1: number, x2: number, y2: number, color: string): void {
+interface Lane {
+  top: number;
+  bottom: number;
+}
+
+function head(c: Context, x: number, y: number, down: boolean): void {
+  const back = down ? -6 : 6;
+  c.beginPath();
+  c.moveTo(x, y);
+  c.lineTo(x - 3.2, y + back);
+  c.lineTo(x + 3.2, y + back);
+  c.fill();
+}
+
+/** From the edge of one lane to the edge of another, so that it covers no text; within a lane above it. */
+function arrow(c: Context, x1: number, from: Lane, x2: number, to: Lane, color: string): void {
   c.strokeStyle = color;
   c.fillStyle = color;
   c.lineWidth = 1.2;
+  const same = from.top === to.top;
+  const down = same || to.top > from.top;
+  const y1 = same ? from.top : down ? from.bottom : from.top;
+  const y2 = down ? to.top : to.bottom;
+  const bend = same ? -7 : (y2 - y1) / 2;
   c.beginPath();
   c.moveTo(x1, y1);
-  const bend = Math.max(8, Math.min(60, Math.abs(x2 - x1) / 2 + Math.abs(y2 - y1) / 6));
-  c.bezierCurveTo(x1 + bend, y1, x2 - bend, y2, x2 - 2, y2);
+  if (same) c.bezierCurveTo(x1, y1 + bend, x2, y2 + bend, x2, y2 - 3);
+  else c.bezierCurveTo(x1, y1 + bend, x2, y2 - bend, x2, y2);
   c.stroke();
-  c.beginPath();
-  c.moveTo(x2, y2);
-  c.lineTo(x2 - 6, y2 - 3.2);
-  c.lineTo(x2 - 6, y2 + 3.2);
-  c.fill();
+  head(c, x2, y2, down);
   c.beginPath();
   c.arc(x1, y1, 2, 0, 2 * Math.PI);
   c.fill();
@@ -52,13 +68,13 @@ function drawWakeUps(timeline: Timeline, c: Context): void {
   const shown = near ? wakes : selected >= 0 && slices.by[selected]! > 0 ? [selected] : [];
   for (const slice of shown) {
     const start = slices.start[slice]!;
-    const y1 = timeline.yOfLane(slices.byLane[slice]! - 1);
-    const y2 = timeline.yOfLane(trace.laneOf(slice));
-    if (y1 === null || y2 === null) continue;
+    const source = timeline.edgesOfLane(slices.byLane[slice]! - 1);
+    const target = timeline.edgesOfLane(trace.laneOf(slice));
+    if (!source || !target) continue;
     const ready = start - (slices.late[slice]! - 1);
     const created = goroutines.created[slices.g[slice]!] === ready + 1;
-    c.globalAlpha = selected < 0 || slice === selected ? 0.9 : 0.35;
-    arrow(c, timeline.xOf(ready), y1, timeline.xOf(start), y2, created ? theme.create : theme.wake);
+    c.globalAlpha = slice === selected ? 1 : selected >= 0 ? 0.35 : source.top === target.top ? 0.55 : 0.85;
+    arrow(c, timeline.xOf(ready), source, timeline.xOf(start), target, created ? theme.create : theme.wake);
   }
   c.globalAlpha = 1;
 }
@@ -83,19 +99,24 @@ function drawMarks(timeline: Timeline, c: Context): void {
 
 function drawMark(timeline: Timeline, c: Context, mark: number, x: number, theme: Timeline['theme']): void {
   const { marks } = timeline.trace;
-  const yOf = (number: number) => (number > 0 ? timeline.yOfLane(number - 1) : null);
+  const edgesOf = (number: number) => (number > 0 ? timeline.edgesOfLane(number - 1) : null);
+  const middleOf = (number: number) => {
+    const edges = edgesOf(number);
+    return edges && (edges.top + edges.bottom) / 2;
+  };
   switch (marks.kind[mark] as Mark) {
     case Mark.steal: {
-      const thief = yOf(marks.a[mark]!);
-      const victim = yOf(marks.b[mark]!);
-      if (thief === null || victim === null) return;
-      arrow(c, x - 7, victim, x, thief, theme.steal);
-      c.fillText(String(marks.c[mark]), x - 4, (victim + thief) / 2);
+      const thief = edgesOf(marks.a[mark]!);
+      const victim = edgesOf(marks.b[mark]!);
+      if (!thief || !victim) return;
+      arrow(c, x, victim, x, thief, theme.steal);
+      const y = thief.top > victim.top ? thief.top - 8 : thief.bottom + 9;
+      c.fillText(String(marks.c[mark]), x + 5, y);
       return;
     }
     case Mark.handOff:
     case Mark.pass: {
-      const y = yOf(marks.a[mark]!);
+      const y = middleOf(marks.a[mark]!);
       if (y === null) return;
       c.fillStyle = theme.handOff;
       c.beginPath();
@@ -107,7 +128,7 @@ function drawMark(timeline: Timeline, c: Context, mark: number, x: number, theme
       return;
     }
     case Mark.retake: {
-      const y = yOf(marks.a[mark]!);
+      const y = middleOf(marks.a[mark]!);
       if (y === null) return;
       c.fillStyle = theme.retake;
       c.beginPath();
@@ -118,7 +139,7 @@ function drawMark(timeline: Timeline, c: Context, mark: number, x: number, theme
       return;
     }
     case Mark.pause: {
-      const y = yOf(marks.c[mark]!);
+      const y = middleOf(marks.c[mark]!);
       if (y === null) return;
       c.fillStyle = theme.pause;
       c.fillRect(x - 4, y - 6, 3, 12);

@@ -4,8 +4,10 @@ import { count } from '../format';
 import type { ChartBand } from './layout';
 import { gutter, type Timeline } from './timeline';
 
-function path(c: CanvasRenderingContext2D, values: Float32Array, y: number, height: number, top: number): void {
-  let open = false;
+/** Steps from column to column. They go on from the path's last point if it is `open`. */
+function path(
+  c: CanvasRenderingContext2D, values: Float32Array, y: number, height: number, top: number, open: boolean,
+): void {
   for (let x = 0; x < values.length; x++) {
     const value = values[x]!;
     if (!Number.isFinite(value)) {
@@ -38,14 +40,13 @@ export function drawChart(timeline: Timeline, c: CanvasRenderingContext2D, band:
     if (!isLine) {
       c.beginPath();
       c.moveTo(gutter, y + band.height);
-      path(c, mean, y + 3, height, top);
+      path(c, mean, y + 3, height, top, true);
       c.lineTo(gutter + width, y + band.height);
-      c.lineTo(gutter, y + band.height);
       c.fillStyle = theme[color];
       c.fill();
     }
     c.beginPath();
-    path(c, max, y + 3, height, top);
+    path(c, max, y + 3, height, top, false);
     c.strokeStyle = color === 'runnable' ? theme.runnableLine : theme[color];
     c.lineWidth = 1;
     c.stroke();
@@ -68,7 +69,7 @@ export function drawRing(timeline: Timeline, c: CanvasRenderingContext2D, ring: 
   const height = 8;
   c.beginPath();
   c.moveTo(gutter, y + height);
-  path(c, max.map((n) => (Number.isFinite(n) ? n : 0)), y, height, top);
+  path(c, max.map((n) => (Number.isFinite(n) ? n : 0)), y, height, top, true);
   c.lineTo(gutter + width, y + height);
   c.fillStyle = theme.queue;
   c.fill();

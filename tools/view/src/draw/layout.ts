@@ -190,7 +190,7 @@ export function layOut(trace: Trace, state: State, cache: LaneCache, height: num
   const hasRings = trace.procs.some((_, lane) => trace.series.has(firstRing + lane));
   // Few lanes may be higher than many.
   const space = (height - y) / Math.max(1, trace.procs.length);
-  const tall = Math.round(Math.max(laneHeight, Math.min(34, space - gap - (hasRings ? ringHeight : 0) - 12)));
+  const tall = Math.round(Math.max(laneHeight, Math.min(44, space - gap - (hasRings ? ringHeight : 0) - 12)));
   for (const lane of trace.procOrder) {
     const rows = { from: trace.slices.first[lane]!, to: trace.slices.first[lane + 1]!, order: null };
     if (hasRings) y += ringHeight;

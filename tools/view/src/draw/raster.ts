@@ -7,7 +7,7 @@ import { lowerBound, type Lanes } from '../data/trace';
 import type { Level, Rows } from './mip';
 import type { Theme } from './palette';
 
-const maxRows = 60_000; // that are looked at one by one, in a lane and a frame
+const maxRows = 40_000; // that are looked at one by one, in a lane and a frame
 
 export class LaneRaster {
   private readonly cover: Float32Array;

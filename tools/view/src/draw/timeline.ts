@@ -86,10 +86,10 @@ export class Timeline {
     const { from, to } = this.store.state;
     return from + ((x - gutter) / this.plotWidth) * (to - from);
   }
-  /** The middle of a P's lane on the canvas, or null if the lane is scrolled away. */
-  yOfLane(lane: number): number | null {
+  /** Where a P's lane is on the canvas. */
+  edgesOfLane(lane: number): { top: number; bottom: number } | null {
     const band = this.bands.find((b) => b.kind === 'p' && b.number === lane);
-    return band ? this.yOf(band) + band.height / 2 : null;
+    return band ? { top: this.yOf(band), bottom: this.yOf(band) + band.height } : null;
   }
   yOf(band: Band): number {
     return rulerHeight + band.y - this.scroll;
@@ -310,7 +310,7 @@ export class Timeline {
       if (b <= lastX) continue;
       lastX = b;
       c.fillStyle = theme.stop;
-      c.fillRect(a, rulerHeight, b - a, this.height);
+      c.fillRect(a, rulerHeight, b - a, Math.min(this.height, this.contentHeight - this.scroll));
       c.fillStyle = theme.stopEdge;
       c.fillRect(a, rulerHeight, b - a, 2);
       const text = this.fit(`world stopped: ${trace.strings[stops.kind[i]!] || 'not known'}`, b - a - 8);

@@ -36,18 +36,17 @@ export function Stage({ store, theme, onTimeline }: Props) {
   useEffect(() => {
     const timeline = new Timeline(store.trace, store, canvas.current!, theme);
     const overview = new Overview(timeline, strip.current!);
-    const redraw = scheduler(() => {
+    const draw = () => {
       timeline.draw();
       overview.draw();
-      mark();
-    });
+    };
+    const redraw = scheduler(draw);
     parts.current = { timeline, overview, redraw };
     const size = () => {
       const { clientWidth, clientHeight } = box.current!;
       timeline.resize(clientWidth, clientHeight);
       overview.resize(clientWidth);
-      timeline.draw();
-      overview.draw();
+      draw();
     };
     const observer = new ResizeObserver(size);
     observer.observe(box.current!);
@@ -57,6 +56,7 @@ export function Stage({ store, theme, onTimeline }: Props) {
     const keys = attachKeys(store, timeline);
     const mouse = attachMouse(store, timeline, canvas.current!, tip.current!, redraw);
     onTimeline(timeline);
+    forTests.draw = draw;
     return () => {
       observer.disconnect();
       stop();
@@ -82,6 +82,9 @@ export function Stage({ store, theme, onTimeline }: Props) {
     </>
   );
 }
+
+/** Draws a frame at once. */
+export const forTests = { draw: () => {} };
 
 /** When the timeline was first drawn, for measurements. */
 function mark(): void {
