@@ -19,7 +19,7 @@ async function main(): Promise<void> {
     root.textContent = '';
     render(<App store={store} />, root);
     // For tests and measurements.
-    Object.assign(window, { gofer: { trace, store, forTests, decodeMs: decoded - began } });
+    Object.assign(window, { gofer: { trace, store, decodeMs: decoded - began, draw: () => forTests.draw(), timeline: () => forTests.timeline } });
   } catch (error) {
     root.textContent = '';
     const text = document.createElement('p');

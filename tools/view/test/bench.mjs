@@ -46,7 +46,7 @@ for (const [from, to] of views) {
     for (let i = 0; i < times; i++) {
       const start = performance.now();
       gofer.store.show(a, b);
-      gofer.forTests.draw();
+      gofer.draw();
       best = Math.min(best, performance.now() - start);
       await new Promise((done) => requestAnimationFrame(done));
     }

@@ -57,6 +57,7 @@ export function Stage({ store, theme, onTimeline }: Props) {
     const mouse = attachMouse(store, timeline, canvas.current!, tip.current!, redraw);
     onTimeline(timeline);
     forTests.draw = draw;
+    forTests.timeline = timeline;
     return () => {
       observer.disconnect();
       stop();
@@ -83,8 +84,8 @@ export function Stage({ store, theme, onTimeline }: Props) {
   );
 }
 
-/** Draws a frame at once. */
-export const forTests = { draw: () => {} };
+/** Draws a frame at once; and where things are on the canvas. */
+export const forTests = { draw: () => {}, timeline: null as Timeline | null };
 
 /** When the timeline was first drawn, for measurements. */
 function mark(): void {
