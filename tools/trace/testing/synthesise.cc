@@ -1,9 +1,10 @@
-// trace_synthesise OUT EVENTS [SEED]: a trace with Gofer's records, by a small simulation of the scheduler.
+// trace_synthesise OUT EVENTS [SEED]: a trace with Gofer's records, by a small simulation of the
+// scheduler.
 //
-// The browser tests and the measurements of the viewer use it: it needs neither Go nor Gofer, and is
-// the same in every run. Eight Ps run goroutines of a few kinds, from rings with runnext, and steal
-// from each other. Of the goroutines, some send values around, some make system calls in which
-// their P is handed off, some compute until they are paused, and some live for one slice.
+// The browser tests and the measurements of the viewer use it: it needs neither Go nor Gofer, and
+// is the same in every run. Eight Ps run goroutines of a few kinds, from rings with runnext, and
+// steal from each other. Of the goroutines, some send values around, some make system calls in
+// which their P is handed off, some compute until they are paused, and some live for one slice.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

@@ -20,8 +20,8 @@ using T = EventType;
 // Columns of slices.
 enum : size_t { start, length, row, end, from, waited, late, by, by_lane, by_stack, thread };
 
-// G 7 runs on P 0, creates G 8 and blocks; G 8 runs and makes a call, in which M 2 takes the P, wakes
-// G 7 and runs it.
+// G 7 runs on P 0, creates G 8 and blocks; G 8 runs and makes a call, in which M 2 takes the P,
+// wakes G 7 and runs it.
 TraceWriter example() {
   TraceWriter trace;
   trace.batch(1, 1, 100)

@@ -209,7 +209,7 @@ describe('a trace of Gofer', () => {
     const bars = page.locator('svg.latency g[data-bar]');
     await bars.first().waitFor();
     const text = await page.locator('.choices').first().innerText();
-    assert.match(text, /median .* 99 % within/);
+    assert.match(text, /median .* late, 99 % within/);
     await bars.last().click();
     const { slice, from, to } = await state(page);
     assert.ok(slice >= 0);

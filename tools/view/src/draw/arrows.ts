@@ -6,6 +6,7 @@ import { gutter, type Timeline } from './timeline';
 
 const maxArrows = 250;
 const maxMarks = 600;
+const longest = 120; // pixels of an arrow within a lane
 
 type Context = CanvasRenderingContext2D;
 
@@ -72,6 +73,9 @@ function drawWakeUps(timeline: Timeline, c: Context): void {
     const target = timeline.edgesOfLane(trace.laneOf(slice));
     if (!source || !target) continue;
     const ready = start - (slices.late[slice]! - 1);
+    // Long arrows within a lane would be one line above all of it.
+    const isLong = timeline.xOf(start) - timeline.xOf(ready) > longest;
+    if (source.top === target.top && isLong && slice !== selected) continue;
     const created = goroutines.created[slices.g[slice]!] === ready + 1;
     c.globalAlpha = slice === selected ? 1 : selected >= 0 ? 0.35 : source.top === target.top ? 0.55 : 0.85;
     arrow(c, timeline.xOf(ready), source, timeline.xOf(start), target, created ? theme.create : theme.wake);

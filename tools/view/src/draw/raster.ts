@@ -129,6 +129,14 @@ export class LaneRaster {
   addCalls(lanes: Lanes, rows: Rows, from: number, to: number): void {
     this.addCover(this.call, lanes, rows, from, to);
   }
+  /** Those of one slice of a P. */
+  addCallsOfSlice(lanes: Lanes, lane: number, begin: number, end: number, from: number, to: number): void {
+    const perPixel = (to - from) / this.width;
+    const last = lanes.first[lane + 1]!;
+    for (let i = lowerBound(lanes.start, begin, lanes.first[lane]!, last); i < last && lanes.start[i]! < end; i++) {
+      this.coverSpan(this.call, (lanes.start[i]! - from) / perPixel, lanes.length[i]! / perPixel);
+    }
+  }
   /** When a thread held the P. */
   addHeld(lanes: Lanes, rows: Rows, from: number, to: number): void {
     this.addCover(this.held, lanes, rows, from, to);

@@ -13,6 +13,9 @@ import { LaneRaster } from './raster';
 export const gutter = 92;
 export const rulerHeight = 26;
 
+const minNamed = 26; // pixels of a slice that has its name in it
+const maxNamed = 20_000; // slices that are looked at for that, in a lane and a frame
+
 /** What is under the mouse. */
 export interface Hit {
   time: number;
@@ -209,7 +212,7 @@ export class Timeline {
     this.drawTexts(band, y, from, to);
   }
 
-  /** On the lane of an M: system calls without a P, and paused goroutines, which keep their M. */
+  /** On the lane of an M: system calls, with and without a P, and paused goroutines, which keep their M. */
   private addThreadCalls(raster: LaneRaster, band: LaneBand, from: number, to: number): void {
     const { trace } = this;
     const { calls, slices } = trace;
@@ -222,9 +225,10 @@ export class Timeline {
     }
     const seen = LaneRaster.visible(slices, band.rows, from, to);
     if (seen.to - seen.from > 5000) return;
-    for (let i = seen.from; i < Math.min(seen.to, band.rows.to - 1); i++) {
+    for (let i = seen.from; i < seen.to; i++) {
       const slice = seen.order![i]!;
-      if (trace.endKind(slices.end[slice]!) !== EndKind.paused) continue;
+      raster.addCallsOfSlice(trace.syscalls, trace.laneOf(slice), slices.start[slice]!, trace.endTime(slice), from, to);
+      if (trace.endKind(slices.end[slice]!) !== EndKind.paused || i + 1 === band.rows.to) continue;
       const next = seen.order![i + 1]!;
       if (slices.g[next] !== slices.g[slice]) continue;
       const begin = trace.endTime(slice);
@@ -237,15 +241,17 @@ export class Timeline {
     const { trace, theme, context: c } = this;
     const { slices } = trace;
     const seen = LaneRaster.visible(slices, band.rows, from, to);
-    if (seen.to - seen.from > this.plotWidth) return;
+    if (seen.to - seen.from > maxNamed) return;
     const { flags } = this.store.state;
     const size = band.height >= 28 ? 12 : 11;
     c.font = `${size}px system-ui, sans-serif`;
+    const shortest = ((to - from) / this.plotWidth) * minNamed;
     for (let i = seen.from; i < seen.to; i++) {
       const slice = seen.order === null ? i : seen.order[i]!;
+      if (slices.length[slice]! < shortest) continue;
       const a = Math.max(gutter, this.xOf(slices.start[slice]!));
       const b = Math.min(this.width, this.xOf(trace.endTime(slice)));
-      if (b - a < 26) continue;
+      if (b - a < minNamed) continue;
       const row = slices.g[slice]!;
       const id = `G${trace.goroutines.id[row]}`;
       const name = shortFunction(trace.functionOf(row));

@@ -72,15 +72,15 @@ export function Latency(props: PanelProps) {
   const base = Math.max(20, size.height - bottom);
   return (
     <>
-      <div class="column" style={{ flex: '1 1 52%', overflow: 'hidden' }} ref={box}>
+      <div class="column" style={{ flex: '1 1 0', overflow: 'hidden' }} ref={box}>
         <div class="choices">
           <span>
-            How late goroutines ran: {plural(histogram.total, 'time')}, median {duration(histogram.p50)}, 99 % within{' '}
-            {duration(histogram.p99)}, at most {duration(histogram.max)}
+            {plural(histogram.total, 'start')}: median {duration(histogram.p50)} late, 99 % within {duration(histogram.p99)}, at
+            most {duration(histogram.max)}
           </span>
           <label>
             <input type="checkbox" checked={inView} onChange={(e) => setInView(e.currentTarget.checked)} />
-            only what is in view
+            only in view
           </label>
         </div>
         <svg class="latency" width={size.width} height={Math.max(40, size.height)}>
@@ -116,7 +116,7 @@ export function Latency(props: PanelProps) {
           <line x1={left} x2={size.width - 8} y1={base} y2={base} stroke={theme.weak} />
         </svg>
       </div>
-      <div class="column" style={{ flex: '1 1 48%' }}>
+      <div class="column" style={{ flex: '1 1 0' }}>
         {bar < 0 ? (
           <p class="empty">
             Click a bar to see its slices, the latest first. There are {barsPerDecade} bars for each power of ten

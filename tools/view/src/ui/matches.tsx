@@ -82,7 +82,7 @@ export function Matches(props: PanelProps) {
         </table>
       </div>
       <div class="column" style={{ flex: '1 1 66%' }}>
-        <div class="choices">
+        <div class="choices left">
           {(['time', 'late', 'ran'] as const).map((by) => (
             <label key={by}>
               <input type="radio" name="order" checked={order === by} onChange={() => setOrder(by)} />
