@@ -36,6 +36,7 @@ export interface Theme {
   lane: number; // of a P that no thread holds
   held: number;
   page: string;
+  pagePixel: number;
   laneCss: string;
   text: string;
   weak: string;
@@ -47,6 +48,7 @@ export interface Theme {
   syscall: string;
   waiting: string;
   queue: string;
+  queuePixel: number;
   globalQueue: string;
   stop: string;
   stopEdge: string;
@@ -79,6 +81,7 @@ export function makeTheme(dark: boolean): Theme {
     lane: pixel(lane),
     held: pixel(mix(lane, dark ? [255, 255, 255] : [0, 0, 0], dark ? 0.17 : 0.15)),
     page: css(back),
+    pagePixel: pixel(back),
     laneCss: css(lane),
     text: dark ? '#dcdde0' : '#26282c',
     weak: dark ? '#989ba2' : '#6a6d73',
@@ -90,6 +93,7 @@ export function makeTheme(dark: boolean): Theme {
     syscall: named(dark ? 0.5 : 0.72, 0.05, 250),
     waiting: css(mix(lane, dark ? [255, 255, 255] : [0, 0, 0], dark ? 0.14 : 0.12)),
     queue: named(dark ? 0.6 : 0.82, 0.07, 250),
+    queuePixel: pixel(oklch(dark ? 0.6 : 0.82, 0.07, 250)),
     globalQueue: named(dark ? 0.75 : 0.55, 0.13, 320),
     stop: dark ? 'rgb(226 92 92 / 0.20)' : 'rgb(214 48 49 / 0.13)',
     stopEdge: named(dark ? 0.68 : 0.58, 0.17, 25),

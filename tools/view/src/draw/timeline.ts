@@ -39,7 +39,7 @@ export class Timeline {
   private readonly lives = new Map<number, Life>();
   private readonly widths = new Map<string, number>();
   private raster: LaneRaster | null = null;
-  private scale = 1;
+  scale = 1; // device pixels of a CSS pixel
 
   constructor(
     readonly trace: Trace,
