@@ -12,7 +12,7 @@ DEPS := scripts/install-deps.sh
 BUILD = cmake --preset $(1) && cmake --build --preset $(1)
 CTEST = ctest --preset $(1) -j $(JOBS) -R '$(TESTS)' $(if $(LABEL),-L '$(LABEL)')
 
-.PHONY: run test stress bench install asan tsan tidy format clean
+.PHONY: run test test-web viewer stress bench install asan tsan tidy format clean
 
 run:
 	@$(DEPS) build
@@ -23,6 +23,19 @@ test:
 	@$(DEPS) build test
 	@$(call BUILD,check)
 	@$(call CTEST,check)
+
+# The page of gofer trace view, in Debian's Chromium.
+test-web:
+	@$(DEPS) build test web
+	@$(call BUILD,check) --target gofer_tool trace_synthesise
+	@cd tools/view && npm run --silent check && bash test/bundle.sh
+	@cd tools/view && GOFER=$(CURDIR)/build/check/tools/gofer SYNTHESISE=$(CURDIR)/build/check/tools/trace_synthesise \
+	  npm run --silent test
+
+# Bundles the page anew, after a change in tools/view.
+viewer:
+	@$(DEPS) web
+	@cd tools/view && npm run --silent check && npm run --silent build
 
 stress:
 	@$(DEPS) build test

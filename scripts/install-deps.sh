@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the packages that a make target needs and that are missing: install-deps.sh [build|test|clang|bench|tidy|format]…
+# Installs the packages that a make target needs and that are missing: install-deps.sh [build|test|clang|bench|tidy|format|web]…
 #
 # The script probes for each need (a command, a header) and does not ask a package database, so tools from elsewhere
 # count. It installs packages only as root on a system with apt-get, and not if GOFER_NO_INSTALL is set. Otherwise it
@@ -20,6 +20,7 @@ want() {
 has_command() { command -v "$1"; }
 has_header() { echo "#include <$1>" | g++ -E -x c++ -; }
 has_library() { env LD_PRELOAD="$1" true 2>&1 | { ! grep -q "$1"; }; }  # ld.so names what it does not find
+has_chromium() { [ -x "${CHROMIUM:-}" ] || has_command chromium || has_command chromium-browser || has_command google-chrome; }
 has_runtime() { ls "$(clang++ -print-resource-dir)"/lib/*/libclang_rt.tsan*; }
 
 # The sanitizer runtime has the version of the clang that is, or would be, installed.
@@ -41,6 +42,7 @@ probe() {
         need ninja-build has_command ninja
         want pkg-config has_command pkg-config
         want libcli11-dev has_header CLI/CLI.hpp
+        want zlib1g-dev has_header zlib.h
         want libdw-dev has_header elfutils/libdwfl.h
         want ccache has_command ccache ;;
       test)
@@ -64,6 +66,12 @@ probe() {
         need golang-go has_command go ;;
       tidy) need clang-tidy has_command run-clang-tidy ;;
       format) need clang-format has_command clang-format ;;
+      web)
+        need libcli11-dev has_header CLI/CLI.hpp
+        need zlib1g-dev has_header zlib.h
+        need nodejs has_command node
+        need npm has_command npm
+        need chromium has_chromium ;;
       *) echo "install-deps: unknown group '$group'" >&2; exit 2 ;;
     esac
   done
@@ -96,3 +104,16 @@ if [ ${#missing[@]} -gt 0 ]; then
   echo "install-deps: please install these packages (Debian names) first: ${missing[*]}" >&2
   exit 1
 fi
+
+# The packages of tools/view come from npm, in the versions of its package-lock.json.
+install_npm_packages() {
+  local folder
+  folder=$(dirname "$0")/../tools/view
+  cmp -s "$folder/package-lock.json" "$folder/node_modules/.installed" && return
+  if [ -n "${GOFER_NO_INSTALL:-}" ] || ! npm ci --prefix "$folder" --ignore-scripts </dev/null; then
+    echo "install-deps: the packages of tools/view are missing: npm ci in that folder must succeed first" >&2
+    exit 1
+  fi
+  cp "$folder/package-lock.json" "$folder/node_modules/.installed"
+}
+case " $* " in *" web "*) install_npm_packages ;; esac

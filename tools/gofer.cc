@@ -46,6 +46,15 @@ int main(int argc, char** argv) {
   perfetto->add_option("--goroutine", tracks.ids, "a track for this goroutine (may be repeated)");
   perfetto->callback([&] { status = perfetto_command(path, output, tracks); });
 
+#if GOFER_TRACE_VIEW
+  std::string page;
+  CLI::App* const view =
+      trace->add_subcommand("view", "write a page that shows the trace in a browser");
+  view->add_option("FILE", path, "the trace")->required();
+  view->add_option("-o,--output", page, "the page to write (without it: FILE.html)");
+  view->callback([&] { status = view_command(path, page); });
+#endif
+
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -22,6 +22,10 @@ int summary_command(const std::string& path, bool json, size_t top);
 int perfetto_command(const std::string& path, const std::string& output,
                      const GoroutineTracks& tracks);
 
+/// Writes a page that shows the trace in a browser. Without `output` the name is path's and
+/// ".html". Only there if zlib was at build time.
+int view_command(const std::string& path, std::string output);
+
 /// The result cannot be written.
 class OutputError : public std::runtime_error {
  public:
