@@ -21,7 +21,7 @@ PATIENCE = 60  # seconds
 
 def extract(readme, folder):
     blocks = re.findall(r"^```cpp\n(.*?)^```$", Path(readme).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 3, f"{len(blocks)} C++ examples; this test knows three"
+    assert len(blocks) == 4, f"{len(blocks)} C++ examples; this test knows four"
     for number, code in enumerate(blocks, 1):
         Path(folder, f"example{number}.cc").write_text(code, encoding="utf-8")
 

@@ -58,14 +58,17 @@ case $1 in
   readme)
     python3 "$here/readme.py" extract "$GOFER_SOURCE/README.md" .
     libs=$(pkg-config --static --libs gofer)
-    for number in 1 2 3; do
+    for number in 1 2 3 4; do
       # shellcheck disable=SC2046,SC2086
       "$CXX" -std=c++20 -O2 -Wall -Wextra -Werror $(pkg-config --cflags gofer) "example$number.cc" \
         -o "example$number" ${libs/-lgofer/-l:libgofer.a}
     done
     ./example1 | diff - <(echo "fib(25) = 75025")
     python3 "$here/readme.py" squares ./example2
-    python3 "$here/readme.py" serve ./example3 ;;
+    python3 "$here/readme.py" serve ./example3
+    rm -f app.trace
+    ./example4
+    grep -q "^go 1.23 trace" app.trace ;;
   hardening)
     # Full RELRO; stays loaded, because threads run in it; no symbols but Gofer's and those that it stands in front of;
     # no claim to support shadow stacks.

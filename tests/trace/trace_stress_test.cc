@@ -233,7 +233,7 @@ TEST(TraceStress, TracesBeginAndEndAtAnyMoment) {
       one.wait();
     }
     file.read();
-    if (has_go() && ++traces % 8 == 0) {
+    if (has_go() && length < 100ms && ++traces % 8 == 0) {
       EXPECT_TRUE(is_accepted_by_go(file.path())) << file.path();
     }
   }
