@@ -70,6 +70,8 @@ void Records::add(const Event& event, uint64_t now) {
       return mark(event, now, lane(args[0]), thread(args[1]), args[2], 0);
     case RecordKind::sysmon:
       return mark(event, now, args[0], args[1], args[2], 0);
+    case RecordKind::counter:
+      return;  // the page does not show the program's own numbers
   }
 }
 
