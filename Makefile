@@ -18,6 +18,10 @@ run:
 	@$(DEPS) build
 	@$(call BUILD,release) --target demo
 	@build/release/examples/demo
+	@build/release/examples/demo trace build/demo.trace
+	@cmake --build --preset release --target gofer_tool >build/gofer_tool.log 2>&1 \
+	  && build/release/tools/gofer trace view build/demo.trace -o build/demo.html \
+	  || echo "build/demo.trace: a trace; go tool trace shows it (gofer trace view needs libcli11-dev and zlib1g-dev)"
 
 test:
 	@$(DEPS) build test

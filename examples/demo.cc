@@ -9,6 +9,8 @@
 //
 // The models of chapter 6 are chosen by the environment, so each runs in a child of its own: the
 // program starts itself with the name of a workload as its argument.
+//
+// `demo trace FILE` records a short trace; `make run` makes a page of it.
 #include <gofer/gofer.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -401,12 +403,55 @@ void thread_models() {
   std::putchar('\n');
 }
 
+// --- A trace
+
+void compute_for(std::chrono::milliseconds time) {
+  const auto end = clock::now() + time;
+  while (clock::now() < end) {
+  }
+}
+
+// A little of everything that a scheduler does: work to steal, goroutines that wait for each other,
+// some that compute until they are paused, some that sleep, and a call that blocks its thread.
+void record(const char* path) {
+  using namespace std::chrono_literals;
+  std::remove(path);  // a trace never overwrites a file
+  gofer::trace::start(path);
+  gofer::run([] {
+    gofer::wait_group all;
+    all.go([] {
+      const gofer::trace::region region("primes by halves");
+      count_primes(0, 500'000);
+    });
+    all.go([] {
+      const gofer::trace::region region("a sieve of goroutines");
+      nth_prime(60);
+    });
+    for (int i = 0; i < 3; ++i) all.go([] { compute_for(60ms); });
+    for (int i = 0; i < 10; ++i) {
+      all.go([] {
+        for (int n = 0; n < 20; ++n) {
+          gofer::sleep_for(5ms);
+          compute_for(1ms);
+        }
+      });
+    }
+    all.go([] { std::this_thread::sleep_for(50ms); });
+    all.wait();
+  });
+  gofer::trace::stop();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   if (argc > 1 && argv[1] == std::string("one_processor")) {
     gofer::run(one_processor);
+    return 0;
+  }
+  if (argc > 2 && argv[1] == std::string("trace")) {
+    record(argv[2]);
     return 0;
   }
   if (argc > 1) {
