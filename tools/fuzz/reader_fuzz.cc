@@ -9,6 +9,7 @@
 #include "trace/order/reader.h"
 #include "trace/perfetto/convert.h"
 #include "trace/summary/summary.h"
+#include "trace/view/timeline.h"
 
 namespace {
 
@@ -21,21 +22,26 @@ void read(std::span<const uint8_t> bytes) {
     Summary summary(reader.names(), 5);
     PerfettoConverter perfetto(reader.names(), {.all = true, .ids = {}},
                                [&](std::string_view portion) { written += portion.size(); });
-    const auto finish = [&] {
+    Timeline timeline(reader.names(), [&](std::string_view block) { written += block.size(); });
+    const auto finish = [&](const std::string& damage) {
       summary.finish();
       perfetto.finish();
+      written += timeline.finish(reader, "fuzz", damage).size();
       written += to_text(summary, reader, 0).size() + to_json(summary, reader).size();
     };
+    std::string damage;
     try {
       Event event;
       while (reader.next(event)) {
         written += describe(event).size();
         summary.add(event);
         perfetto.add(event);
+        timeline.add(event);
       }
-    } catch (const TraceError&) {
+    } catch (const TraceError& error) {
+      damage = error.what();
     }
-    finish();
+    finish(damage);
   } catch (const FileError&) {
   }
 }
