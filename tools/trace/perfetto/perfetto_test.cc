@@ -92,45 +92,26 @@ std::vector<std::string> converted(const Bytes& bytes, const GoroutineTracks& tr
   return lines_of(file);
 }
 
-Bytes example() {
-  TraceWriter trace;
-  trace.batch(1, 1, 100)
-      .ev(T::proc_status, 0, 0, 1)
-      .ev(T::go_status, 0, 7, 1, 2)
-      .ev(T::go_create, 10, 8, 1, 0)
-      .ev(T::go_block, 10, 2, 0)
-      .ev(T::go_start, 0, 8, 1)
-      .ev(T::go_syscall_begin, 10, 1, 0)
-      .ev(T::go_syscall_end_blocked, 30);
-  trace.batch(1, 2, 150)
-      .ev(T::proc_steal, 0, 0, 2, 1)
-      .ev(T::go_unblock, 0, 7, 1, 0)
-      .ev(T::proc_start, 5, 0, 3)
-      .ev(T::go_start, 0, 7, 2);
-  trace.strings(1, {{1, "work"}, {2, "sleep"}, {3, "x.cc"}});
-  trace.stack(1, 1, {{16, 1, 3, 1}});
-  trace.end_generation(1);
-  return trace.bytes();
-}
-
 TEST(Perfetto, ATrackForEachP) {
-  EXPECT_EQ(converted(example(), {}), (std::vector<std::string>{
-                                          "P 0 @100 begin goroutine 7 g7",
-                                          "P 0 @110 instant go from 1 g8",
-                                          "P 0 @120 end",
-                                          "P 0 @120 begin work to 1 g8",
-                                          "P 0 @130 begin system call",
-                                          "P 0 @150 end",
-                                          "P 0 @150 end",
-                                          "without a P @150 instant ready from 2 g7",
-                                          "P 0 @155 begin goroutine 7 to 2 g7",
-                                          "P 0 @160 end",
-                                      }));
+  EXPECT_EQ(converted(call_that_loses_its_p(0).bytes(), {}),
+            (std::vector<std::string>{
+                "P 0 @100 begin goroutine 7 g7",
+                "P 0 @110 instant go from 1 g8",
+                "P 0 @120 end",
+                "P 0 @120 begin work to 1 g8",
+                "P 0 @130 begin system call",
+                "P 0 @150 end",
+                "P 0 @150 end",
+                "without a P @150 instant ready from 2 g7",
+                "P 0 @155 begin goroutine 7 to 2 g7",
+                "P 0 @160 end",
+            }));
 }
 
 TEST(Perfetto, GoroutinesHaveTracksOnDemand) {
   std::vector<std::string> own;
-  for (const std::string& line : converted(example(), {.all = false, .ids = {8}})) {
+  for (const std::string& line :
+       converted(call_that_loses_its_p(0).bytes(), {.all = false, .ids = {8}})) {
     if (line.starts_with("8 work")) own.push_back(line);
     EXPECT_FALSE(line.starts_with("7 "));
   }

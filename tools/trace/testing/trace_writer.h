@@ -134,6 +134,29 @@ class TraceWriter {
   std::list<Part> parts_;  // batch() hands out references
 };
 
+/// G 7 runs on P 0, creates G 8 and blocks. G 8 runs, `late` after that, and makes a call, in which
+/// M 2 takes the P, wakes G 7 and runs it.
+inline TraceWriter call_that_loses_its_p(uint64_t late) {
+  TraceWriter trace;
+  trace.batch(1, 1, 100)
+      .ev(EventType::proc_status, 0, 0, 1)
+      .ev(EventType::go_status, 0, 7, 1, 2)
+      .ev(EventType::go_create, 10, 8, 1, 0)
+      .ev(EventType::go_block, 10, 2, 0)
+      .ev(EventType::go_start, late, 8, 1)
+      .ev(EventType::go_syscall_begin, 10, 1, 0)
+      .ev(EventType::go_syscall_end_blocked, 30);
+  trace.batch(1, 2, 150)
+      .ev(EventType::proc_steal, 0, 0, 2, 1)
+      .ev(EventType::go_unblock, 0, 7, 1, 0)
+      .ev(EventType::proc_start, 5, 0, 3)
+      .ev(EventType::go_start, 0, 7, 2);
+  trace.strings(1, {{1, "work"}, {2, "sleep"}, {3, "x.cc"}});
+  trace.stack(1, 1, {{16, 1, 3, 1}});
+  trace.end_generation(1);
+  return trace;
+}
+
 /// All events of a trace.
 inline std::vector<Event> read_all(const Bytes& bytes) {
   Reader reader(open_bytes(bytes));

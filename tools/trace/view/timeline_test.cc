@@ -11,6 +11,7 @@ namespace gofer::tool {
 namespace {
 
 using testing::Bytes;
+using testing::call_that_loses_its_p;
 using testing::Row;
 using testing::TraceWriter;
 using testing::view;
@@ -20,31 +21,8 @@ using T = EventType;
 // Columns of slices.
 enum : size_t { start, length, row, end, from, waited, late, by, by_lane, by_stack, thread };
 
-// G 7 runs on P 0, creates G 8 and blocks; G 8 runs and makes a call, in which M 2 takes the P,
-// wakes G 7 and runs it.
-TraceWriter example() {
-  TraceWriter trace;
-  trace.batch(1, 1, 100)
-      .ev(T::proc_status, 0, 0, 1)
-      .ev(T::go_status, 0, 7, 1, 2)
-      .ev(T::go_create, 10, 8, 1, 0)
-      .ev(T::go_block, 10, 2, 0)
-      .ev(T::go_start, 5, 8, 1)
-      .ev(T::go_syscall_begin, 10, 1, 0)
-      .ev(T::go_syscall_end_blocked, 30);
-  trace.batch(1, 2, 150)
-      .ev(T::proc_steal, 0, 0, 2, 1)
-      .ev(T::go_unblock, 0, 7, 1, 0)
-      .ev(T::proc_start, 5, 0, 3)
-      .ev(T::go_start, 0, 7, 2);
-  trace.strings(1, {{1, "work"}, {2, "sleep"}, {3, "x.cc"}});
-  trace.stack(1, 1, {{16, 1, 3, 1}});
-  trace.end_generation(1);
-  return trace;
-}
-
 TEST(View, SlicesSayWhyTheyBeganAndEnded) {
-  Viewed result = view(example().bytes());
+  Viewed result = view(call_that_loses_its_p(5).bytes());
   const auto& slices = result.rows(TableId::slices);
   ASSERT_EQ(slices.size(), 3u);
 
@@ -73,7 +51,7 @@ TEST(View, SlicesSayWhyTheyBeganAndEnded) {
 }
 
 TEST(View, ASystemCallGoesOnWithoutItsP) {
-  Viewed result = view(example().bytes());
+  Viewed result = view(call_that_loses_its_p(5).bytes());
   EXPECT_EQ(result.rows(TableId::syscalls), (std::vector<Row>{{35, 15, 0}}));
   // It ends at 65: row 1, thread 0.
   EXPECT_EQ(result.rows(TableId::calls), (std::vector<Row>{{65, 15, 1, 0, 0}}));
@@ -81,7 +59,7 @@ TEST(View, ASystemCallGoesOnWithoutItsP) {
 }
 
 TEST(View, GoroutinesHaveFunctionsCreatorsAndLives) {
-  Viewed result = view(example().bytes());
+  Viewed result = view(call_that_loses_its_p(5).bytes());
   const auto& rows = result.rows(TableId::goroutines);
   ASSERT_EQ(rows.size(), 2u);
   const Row& g8 = rows[1];
@@ -95,14 +73,14 @@ TEST(View, GoroutinesHaveFunctionsCreatorsAndLives) {
 }
 
 TEST(View, RunnableGoroutinesAreCounted) {
-  Viewed result = view(example().bytes());
+  Viewed result = view(call_that_loses_its_p(5).bytes());
   // The first row is where the stretch begins.
   EXPECT_EQ(result.rows(TableId::series, Records::runnable),
             (std::vector<Row>{{0, 0}, {10, 1}, {25, 0}, {50, 1}, {55, 0}, {65, 1}}));
 }
 
 TEST(View, QueuesAreSeriesAndOtherRecordsMarks) {
-  TraceWriter trace = example();
+  TraceWriter trace = call_that_loses_its_p(5);
   trace.batch(1, 2, 120, gofer_experiment)
       .raw({gofer_records_version})
       .raw({record_byte(RecordKind::queue, 3)})
