@@ -46,7 +46,7 @@ FdState* open_fd(int native, FdKind kind, std::error_code& ec) noexcept {
 
 void close_fd(FdState* s) noexcept {
   if (s->closed.exchange(true, std::memory_order_seq_cst)) return;
-  if (process.forked.load(relaxed)) {  // who waits, epoll and the socket file are the parent's
+  if (process.forked.load(relaxed)) {  // the waiters, epoll and the socket file are the parent's
     std::free(s->socket_file);
     os::close(s->native);
     return;

@@ -1,5 +1,5 @@
 /*
- * The stream of an M: who writes events into it, and to which generation they belong.  src/runtime/trace/stream.h has
+ * The stream of an M: which threads write events into it, and to which generation they belong.  src/runtime/trace/stream.h has
  * the argument.
  *
  * Modelled protocol

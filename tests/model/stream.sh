@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks stream.pml: who writes into the stream of an M.  See README.md for what the results mean.
+# Checks stream.pml: the writers of the stream of an M.  See README.md for what the results mean.
 . "$(dirname "$0")/lib.sh"
 model=stream.pml
 

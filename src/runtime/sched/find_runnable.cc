@@ -141,7 +141,7 @@ P* look_again() {
   if (!found) return nullptr;
   LockGuard guard(sched_lock);
   P* p = take_idle_p();
-  if (p == nullptr) wake_state.need_spinning.store(1, seq_cst);  // for who gives up the next P
+  if (p == nullptr) wake_state.need_spinning.store(1, seq_cst);  // for the M that gives up a P next
   return p;
 }
 

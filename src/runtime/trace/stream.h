@@ -1,4 +1,4 @@
-// Streams: who writes events where, and how others get at what was written.
+// Streams: which thread writes events where, and how others get at what was written.
 //
 // Each M has a stream, which it writes with plain stores, and so has the rest of the world: threads
 // that are no Ms share one under a lock. A stream has a buffer that is being filled, for events,

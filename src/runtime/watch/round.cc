@@ -43,8 +43,9 @@ namespace {
 constexpr int64_t us = 1'000;
 constexpr int64_t ms = 1'000'000;
 constexpr int64_t slice_ns = 10 * ms;
-constexpr int64_t short_slice_ns = 3 * ms;   // while somebody waits who has not been paused himself
-constexpr int64_t wake_preempt_ns = 1 * ms;  // who has had less is not interrupted for a timer
+constexpr int64_t short_slice_ns = 3 * ms;  // while a goroutine waits that was not paused
+constexpr int64_t wake_preempt_ns =
+    1 * ms;  // a goroutine that has had less is not interrupted for a timer
 constexpr int64_t futex_patience_ns = 100 * us;
 constexpr uint32_t long_queue = 64;
 constexpr int64_t fresh_patience_ns = 100 * ms;
