@@ -68,7 +68,8 @@ class GOFER_API context {
   const T* value(const context_key<T>& key) const {
     return std::any_cast<T>(find(&key));
   }
-  /// A token that is stopped when the context is done.
+  /// A token that is stopped when the context is done, right after done() is closed: a caller that
+  /// has seen the one may see the other a moment later.
   std::stop_token stop_token() const;
 
  private:

@@ -65,7 +65,7 @@ inline constexpr bool promise_takes = false;
 template <>
 inline constexpr bool promise_takes<void> = true;
 template <class T, class V>
-inline constexpr bool promise_takes<T, V> = std::is_convertible_v<V, T>;
+inline constexpr bool promise_takes<T, V> = std::is_convertible_v<V, T> && !loses_fraction_as<V, T>;
 template <class T, class V>
 inline constexpr bool promise_takes<T&, V> =
     std::is_lvalue_reference_v<V>&& std::is_convertible_v<std::remove_reference_t<V>*, T*>;
@@ -155,14 +155,14 @@ class promise {
   }
 
   /// May be called once. Further calls throw std::future_error.
-  future<T> get_future() {
+  [[nodiscard]] future<T> get_future() {
     if (checked().retrieved.exchange(true, detail::order::seq_cst))
       detail::throw_future_error(detail::future_fault::already_retrieved);
     return future<T>(state_);
   }
   /// Sets the result: nothing for void, an lvalue for a reference, else a value that converts
-  /// implicitly to T. Throws std::future_error if there already is a result, and whatever T's
-  /// constructor throws; in that case there is no result.
+  /// implicitly to T and is no fraction for an integer. Throws std::future_error if there already is
+  /// a result, and whatever T's constructor throws; in that case there is no result.
   template <class... V>
     requires detail::promise_takes<T, V&&...>
   void set_value(V&&... value) {
@@ -183,6 +183,8 @@ class promise {
   void set_value(typename detail::future_state<T>::stored&& value) requires std::is_object_v<T> {
     set_value<T>(std::move(value));
   }
+  template <detail::loses_fraction_as<T> U>
+  void set_value(U&& value) = delete;
   /// Sets the exception that get() throws.
   void set_exception(std::exception_ptr error) {
     claim();

@@ -139,6 +139,7 @@ namespace this_goroutine {
 GOFER_API std::uint64_t id() noexcept;
 /// The name it was given, or empty. Valid while the goroutine lives.
 GOFER_API std::string_view name() noexcept;
+using gofer::yield;  // timer.h has sleep_for and sleep_until
 }  // namespace this_goroutine
 
 }  // namespace gofer

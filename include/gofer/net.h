@@ -140,6 +140,11 @@ class GOFER_API listener : private fd {
 [[nodiscard]] GOFER_API listener listen(std::string_view at, const listen_options& options = {});
 [[nodiscard]] GOFER_API listener listen(std::string_view at, const listen_options& options,
                                         std::error_code& ec);
+/// The same for a name, which may take long to look up, or a context that may be done already.
+[[nodiscard]] GOFER_API listener listen(const context& ctx, std::string_view at,
+                                        const listen_options& options = {});
+[[nodiscard]] GOFER_API listener listen(const context& ctx, std::string_view at,
+                                        const listen_options& options, std::error_code& ec);
 
 struct dial_options {
   net::keep_alive keep_alive{};

@@ -81,9 +81,12 @@ class task_group {
   template <class F, class... Args>
     requires std::is_invocable_v<std::decay_t<F>, std::decay_t<Args>...>
   [[nodiscard]] bool try_go(F&& f, Args&&... args) {
-    if (limit_ != nullptr && !limit_->try_acquire()) return false;
-    start(nullptr, acquired(), std::forward<F>(f), std::forward<Args>(args)...);
-    return true;
+    return try_start(nullptr, std::forward<F>(f), std::forward<Args>(args)...);
+  }
+  template <class F, class... Args>
+    requires std::is_invocable_v<std::decay_t<F>, std::decay_t<Args>...>
+  [[nodiscard]] bool try_go(const go_options& options, F&& f, Args&&... args) {
+    return try_start(&options, std::forward<F>(f), std::forward<Args>(args)...);
   }
 
   /// Waits for all members, cancels ctx(), and throws the exception of the first member that has
@@ -142,6 +145,12 @@ class task_group {
   template <class F, class... Args>
   bool start_in_time(const context& ctx, const go_options* options, F&& f, Args&&... args) {
     if (detail::is_done(ctx) || (limit_ != nullptr && !limit_->acquire(ctx))) return false;
+    start(options, acquired(), std::forward<F>(f), std::forward<Args>(args)...);
+    return true;
+  }
+  template <class F, class... Args>
+  bool try_start(const go_options* options, F&& f, Args&&... args) {
+    if (limit_ != nullptr && !limit_->try_acquire()) return false;
     start(options, acquired(), std::forward<F>(f), std::forward<Args>(args)...);
     return true;
   }

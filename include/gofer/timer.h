@@ -128,6 +128,11 @@ template <class Clock, class Duration>
   return detail::sleep_until_ns(ctx, detail::deadline_at(t));
 }
 
+namespace this_goroutine {
+using gofer::sleep_for;
+using gofer::sleep_until;
+}  // namespace this_goroutine
+
 /// The value that a timer's channel gives: the time at which it fired.
 using time_chan = detail::time_chan;
 

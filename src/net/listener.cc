@@ -200,8 +200,11 @@ address listener::local_address() const {
   return a;
 }
 
-listener listen(std::string_view at, const listen_options& options, std::error_code& ec) {
-  std::vector<address> addresses = resolve(nullptr, at, true, ec);
+namespace {
+
+listener listen_until(const context* ctx, std::string_view at, const listen_options& options,
+                      std::error_code& ec) {
+  std::vector<address> addresses = resolve(ctx, at, true, ec);
   if (ec) return {};
   const bool any = at.starts_with(':');
   if (any) prefer_ipv6(addresses);
@@ -215,9 +218,28 @@ listener listen(std::string_view at, const listen_options& options, std::error_c
   return {};
 }
 
+}  // namespace
+
+listener listen(std::string_view at, const listen_options& options, std::error_code& ec) {
+  return listen_until(nullptr, at, options, ec);
+}
+
 listener listen(std::string_view at, const listen_options& options) {
   std::error_code ec;
   listener l = listen(at, options, ec);
+  check(ec, "listen", at);
+  return l;
+}
+
+listener listen(const context& ctx, std::string_view at, const listen_options& options,
+                std::error_code& ec) {
+  ec = ctx.err();
+  return ec ? listener() : listen_until(&ctx, at, options, ec);
+}
+
+listener listen(const context& ctx, std::string_view at, const listen_options& options) {
+  std::error_code ec;
+  listener l = listen(ctx, at, options, ec);
   check(ec, "listen", at);
   return l;
 }

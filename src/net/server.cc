@@ -22,6 +22,7 @@
 
 #include "net/access.h"
 #include "os/file.h"
+#include "sync/until_done.h"
 
 namespace gofer::net {
 
@@ -30,19 +31,6 @@ using namespace std::chrono_literals;
 namespace {
 
 inline constexpr context_key<context> serving_key;
-
-// In a context that serving() has made: takes back what cancels it, once the last handle is gone.
-class Link {
- public:
-  explicit Link(detail::shared_function<bool()> take_back) : take_back_(std::move(take_back)) {}
-  Link(const Link&) = delete;
-  Link& operator=(const Link&) = delete;
-  ~Link() { take_back_(); }
-
- private:
-  detail::shared_function<bool()> take_back_;
-};
-inline constexpr context_key<std::shared_ptr<Link>> link_key;
 
 std::string text_of(const std::exception_ptr& error) {
   try {
@@ -277,11 +265,7 @@ std::size_t server::connections() const {
 context serving(const context& ctx) {
   const context* accepting = ctx.value(serving_key);
   if (accepting == nullptr) return ctx;
-  const auto [both, cancel] = with_cancel(ctx);
-  context linked =
-      with_value(both, link_key, std::make_shared<Link>(after_func(*accepting, cancel)));
-  if (accepting->err()) cancel();  // at once, and not in a goroutine
-  return linked;
+  return internal::done_with_either(ctx, *accepting);
 }
 
 void serve(const context& ctx, const listener& l, handler h, serve_options options) {

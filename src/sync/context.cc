@@ -20,6 +20,9 @@
 // when its last child has left. A node whose end would be noticed at that time is kept until it
 // ends, or until nothing is left that could end it. Rejected: a parent that refers to its children
 // weakly, because then a context would die with its handles and its channel would never be closed.
+//
+// A node of done_with_either() also ends with a second context. A function there owns it, as the
+// function of a timer does, and is taken back in the same places.
 #include <gofer/context.h>
 #include <gofer/go.h>
 #include <gofer/mutex.h>
@@ -54,6 +57,7 @@ struct cancel_node : std::enable_shared_from_this<cancel_node> {
   nodes children;
   functions after;
   std::optional<timer> limit;
+  shared_function<bool()> leave_other;  // done_with_either: takes this node out of the other one
   std::stop_source stops{std::nostopstate};
   bool dropped = false;  // no handle is left
 
@@ -63,6 +67,15 @@ struct cancel_node : std::enable_shared_from_this<cancel_node> {
 
   // For the caller that cancels: first the way up, then the list of nodes that have to tell others.
   std::shared_ptr<cancel_node> link;
+
+  // True if the end of that node, or of none, ends this one as well.
+  bool ends_with(const std::shared_ptr<cancel_node>& node) const {
+    if (node == nullptr || node.get() == this) return true;
+    for (std::shared_ptr<cancel_node> up = above.lock(); up != nullptr; up = up->above.lock()) {
+      if (up == node) return true;
+    }
+    return false;
+  }
 
   // With the lock. No one would notice the end of this node.
   bool unnoticed() const {
@@ -99,7 +112,7 @@ struct cancel_node : std::enable_shared_from_this<cancel_node> {
 
   void drop();
   void leave_if_idle();
-  void stop_limit();
+  void leave_other_ends();
 
  private:
   // Takes the lock and returns true, unless the node is cancelled already.
@@ -144,7 +157,7 @@ struct cancel_node : std::enable_shared_from_this<cancel_node> {
   void leave();
 
   // Tells those that wait for the end of this node. After the end, without any lock.
-  void tell() {
+  void tell() noexcept {
     functions to_call;
     std::stop_source to_stop(std::nostopstate);
     {
@@ -152,10 +165,15 @@ struct cancel_node : std::enable_shared_from_this<cancel_node> {
       to_call.swap(after);
       to_stop = stops;
     }
-    stop_limit();
-    forget();
+    leave_other_ends();
     to_stop.request_stop();
-    for (auto& f : to_call) go(std::move(f));
+    for (auto& f : to_call) {
+      try {
+        go(f);
+      } catch (const std::bad_alloc&) {
+        f();  // it must be called, and there is no memory for a goroutine
+      }
+    }
   }
 
   void keep();
@@ -198,13 +216,18 @@ void cancel_node::forget() {
   if (std::exchange(is_kept, false)) gone.splice(gone.end(), orphans().list, kept_at);
 }
 
-void cancel_node::stop_limit() {
+// What else than the node above could have ended this node knows it no longer.
+void cancel_node::leave_other_ends() {
   std::optional<timer> stopped;
+  shared_function<bool()> leave;
   {
     std::lock_guard guard(lock);
     stopped.swap(limit);
+    std::swap(leave, leave_other);
   }
   if (stopped) stopped->stop();
+  if (leave) leave();
+  forget();
 }
 
 // Takes this node out of the list of the node above, and does the same for nodes further up that
@@ -221,8 +244,7 @@ void cancel_node::leave() {
       idle = up->is_idle();
     }
     if (!idle) return;
-    up->stop_limit();
-    up->forget();
+    up->leave_other_ends();
     at = up;
   }
 }
@@ -234,8 +256,7 @@ void cancel_node::leave_if_idle() {
     idle = is_idle();
   }
   if (!idle) return;
-  stop_limit();
-  forget();
+  leave_other_ends();
   leave();
 }
 
@@ -426,8 +447,12 @@ detail::shared_function<bool()> detail::after_done(const context& ctx, shared_fu
     go(std::move(f));
     return [] { return false; };
   }
-  auto place = node->after.insert(node->after.end(), std::move(f));
-  return [node, place, stopped] {
+  guard.unlock();
+  // All memory is there before the node knows the function.
+  cancel_node::functions added;
+  added.push_back(std::move(f));
+  const auto place = added.begin();
+  shared_function<bool()> take_back = [node, place, stopped] {
     cancel_node::functions gone;  // destroyed after the lock is released
     {
       std::lock_guard lock(node->lock);
@@ -437,9 +462,45 @@ detail::shared_function<bool()> detail::after_done(const context& ctx, shared_fu
     node->leave_if_idle();
     return true;
   };
+  guard.lock();
+  if (!node->err) {
+    node->after.splice(node->after.end(), added);
+    return take_back;
+  }
+  guard.unlock();
+  go(std::move(added.front()));
+  return [] { return false; };
 }
 
 namespace internal {
+
+context done_with_either(const context& ctx, const context& other) {
+  const auto& others_node = node_of(context_state::of(other));
+  if (others_node != nullptr && others_node->ends_with(node_of(context_state::of(ctx)))) {
+    static constexpr char key = 0;
+    auto state = context_state::derive(ctx);
+    state->node = others_node;
+    state->key = &key;
+    state->value = other;  // one more handle of it
+    return context_state::make(std::move(state));
+  }
+  auto state = context_state::derive_cancellable(ctx);
+  const std::shared_ptr<cancel_node>& node = state->node;
+  const auto canceled = make_error_code(context_errc::canceled);
+  if (other.err()) {  // at once, and not in a goroutine
+    node->cancel(canceled, nullptr);
+    return context_state::make(std::move(state));
+  }
+  auto leave = detail::after_done(other, [node, canceled] { node->cancel(canceled, nullptr); });
+  std::unique_lock guard(node->lock);
+  if (!node->err) {
+    node->leave_other = std::move(leave);
+  } else {
+    guard.unlock();
+    leave();
+  }
+  return context_state::make(std::move(state));
+}
 
 WaitLimit until_done(const context& ctx) {
   const auto& node = node_of(context_state::of(ctx));

@@ -452,6 +452,28 @@ TEST_F(Server, WaitForTheNextRequestIsCutShortByAShutdownAndNotReported) {
   EXPECT_EQ(reports.count(), 0u);
 }
 
+TEST_F(Server, ShutdownClosesTheChannelOfServingWhoseContextIsGone) {
+  std::atomic<int> begun{0};
+  std::atomic<int> told{0};
+  Running running([&](const net::conn& c, const context& ctx) {
+    const auto quit = net::serving(ctx).done();
+    const auto [mine, cancel] = with_timeout(ctx, 1h);
+    const auto mine_too = net::serving(mine).done();
+    ++begun;
+    quit.recv();
+    mine_too.recv();
+    ++told;
+    EXPECT_FALSE(ctx.err()) << "the grace of the handlers is not over";
+    EXPECT_FALSE(mine.err());
+    c.write_all("!");
+    cancel();
+  });
+  const net::conn c = running.dial();
+  EXPECT_TRUE(wait_until([&] { return begun == 1; }));
+  EXPECT_TRUE(running.server.shutdown(background()));
+  EXPECT_EQ(told, 1);
+}
+
 TEST_F(Server, RequestThatHasBegunIsReadToItsEndDuringAShutdown) {
   chan<int> begun(1);
   Running running([&](const net::conn& c, const context& ctx) {

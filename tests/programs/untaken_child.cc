@@ -70,6 +70,16 @@ int dropped_goexit() {
   return end();
 }
 
+struct NoText : std::exception {
+  const char* what() const noexcept override { return nullptr; }
+};
+
+template <class Error>
+int dropped() {
+  static_cast<void>(gofer::async([] { throw Error(); }));
+  return end();
+}
+
 int group_without_wait() {
   {
     gofer::task_group group;
@@ -98,6 +108,7 @@ int main(int argc, char** argv) {
                        {"taken", taken},
                        {"dropped_value", dropped_value},
                        {"dropped_goexit", dropped_goexit},
+                       {"no_text", dropped<NoText>},
                        {"group_without_wait", group_without_wait},
                        {"group_left_by_exception", group_left_by_exception}});
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <thread>
@@ -205,6 +206,15 @@ TEST_F(Yield, LetsAGoroutineStartedByAPlainThreadIn) {
   EXPECT_TRUE(wait_until([&] { return spinning == procs + 2; }));
   go([&] { stop = true; });
   EXPECT_TRUE(quiescent());
+}
+
+TEST_F(Yield, HasTheNamesOfStdThisThread) {
+  run([] {
+    this_goroutine::yield();
+    this_goroutine::sleep_for(std::chrono::nanoseconds(1));
+    this_goroutine::sleep_until(std::chrono::steady_clock::now());
+    EXPECT_NE(this_goroutine::id(), 0u);
+  });
 }
 
 TEST_F(Yield, AloneReturnsAtOnce) {

@@ -138,6 +138,19 @@ TEST(ContextRefusal, OfAllCallsOfDescriptors) {
   }
 }
 
+TEST(ContextRefusal, OfCallsThatWouldNotHaveToWait) {
+  for (const context& ctx : done_contexts()) {
+    in_goroutine_and_thread([&] {
+      barrier b(1);
+      EXPECT_FALSE(b.wait(ctx, b.arrive())) << "the phase is over";
+      task_group tasks;
+      EXPECT_FALSE(tasks.go(ctx, [] { ADD_FAILURE(); })) << "there is no limit";
+      EXPECT_FALSE(tasks.wait(ctx)) << "there are no members";
+      tasks.wait();
+    });
+  }
+}
+
 TEST(ContextRefusal, OfListenersAndDials) {
   for (const context& ctx : done_contexts()) {
     in_goroutine_and_thread([&] {
@@ -154,6 +167,11 @@ TEST(ContextRefusal, OfListenersAndDials) {
           expect_throw(ctx, [&] { (void)net::dial(ctx, text); });
         }
         EXPECT_TRUE(l.accept()) << "the connection is still there";
+      }
+      for (const char* at : {"127.0.0.1:0", "localhost:0", "no port"}) {
+        SCOPED_TRACE(at);
+        expect_refusal(ctx, [&](auto& c, auto& ec) { (void)net::listen(c, at, {}, ec); });
+        expect_throw(ctx, [&] { (void)net::listen(ctx, at); });
       }
       net::serve(ctx, net::listen("127.0.0.1:0"), [](const net::conn&) { ADD_FAILURE(); });
     });

@@ -181,6 +181,10 @@ TEST(Untaken, ExceptionOfADroppedFutureIsOneLine) {
   EXPECT_EQ(said_by("dropped_int"), "gofer: an exception was lost with its future: int\n");
 }
 
+TEST(Untaken, ExceptionWithoutATextHasItsTypeInTheLine) {
+  EXPECT_EQ(said_by("no_text"), "gofer: an exception was lost with its future: NoText\n");
+}
+
 TEST(Untaken, ExceptionOfATaskGroupIsOneLine) {
   EXPECT_EQ(said_by("group_without_wait"),
             "gofer: an exception was lost with its task_group: std::runtime_error: no disk\n");

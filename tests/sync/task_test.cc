@@ -190,8 +190,12 @@ TEST(TaskGroup, NegativeLimitIsNone) {
 TEST(TaskGroup, TryGoDoesNotWaitForAPlace) {
   task_group group(background(), 1);
   chan<int> gate(0);
-  EXPECT_TRUE(group.try_go([=] { gate.recv(); }));
+  EXPECT_TRUE(group.try_go({.name = "member"}, [=] {
+    EXPECT_EQ(this_goroutine::name(), "member");
+    gate.recv();
+  }));
   EXPECT_FALSE(group.try_go([] {}));
+  EXPECT_FALSE(group.try_go({.name = "another"}, [] {}));
   gate.send(1);
   group.go([] {});
   group.wait();
