@@ -41,6 +41,7 @@
 #include "runtime/procs/current.h"
 #include "runtime/procs/lost.h"
 #include "runtime/procs/retake.h"
+#include "runtime/procs/transitions.h"
 #include "runtime/report/panic.h"
 #include "runtime/sched/sched_lock.h"
 #include "runtime/threads/threads.h"
@@ -65,7 +66,7 @@ void leave_scheduler(M* m) {
   {
     LockGuard guard(sched_lock);
     has_p = keep_p(m);
-    if (!has_p) m->p = nullptr;  // noticed: it cannot be given back any more
+    if (!has_p) transition::accepted_loss(m);
     forget_lost(m);
     transition::ended(m);
   }

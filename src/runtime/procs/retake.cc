@@ -31,8 +31,7 @@ void tie_locked(M* m, bool front) {
   }
   m->paused_ns = os::now_ns();
   m->last_cpu = os::current_cpu();
-  m->p = nullptr;  // noticed: it cannot be given back any more
-  m->p_word = 0;
+  transition::accepted_loss(m);
   if (m->paused.load(relaxed)) {
     transition::paused(m, g);
   } else {
@@ -55,8 +54,7 @@ bool wait_tied(M* m, P* before) {
       transition::released(m, g);
       note_lost(m, -1, call_crowd);
     }
-    m->p = before;  // for enter(), which will find that it is not ours
-    m->in_doubt.store(1, relaxed);
+    transition::goes_on_in_doubt(m, before);
     return false;
   }
   P* p = m->p;
@@ -81,17 +79,7 @@ bool release_paused() {
   return true;
 }
 
-// By the word alone, whatever takers do meanwhile: `running` and `retaking` of our generation mean
-// that the P is ours.
-bool keep_p(M* m) {
-  const PWord mine(m->p_word);
-  uint64_t word = mine.with(PWordState::retaking).bits();
-  while (!m->p->word.compare_exchange_strong(word, mine.bits(), acq_rel)) {
-    if (word == mine.bits()) return true;
-    if (word != mine.with(PWordState::retaking).bits()) return false;
-  }
-  return true;
-}
+bool keep_p(M* m) { return transition::kept(m); }
 
 bool take_any_p_locked(M* m) {
   P* p = take_unused_p();

@@ -141,7 +141,7 @@ P* look_again() {
   if (!found) return nullptr;
   LockGuard guard(sched_lock);
   P* p = take_idle_p();
-  if (p == nullptr) wake_state.need_spinning.store(1, seq_cst);  // for the M that gives up a P next
+  if (p == nullptr) want_spinner();
   return p;
 }
 
@@ -154,7 +154,7 @@ bool become_idle(M* m, G*& g) {
   if (stack_waiters.count.load(relaxed) != 0 && m->p->stacks.count != 0) return false;
   P* p = release_p(m);
   put_idle_p(p);
-  if (!m->spinning && wake_state.need_spinning.load(seq_cst) != 0) {
+  if (!m->spinning && spinner_wanted()) {
     // A submitter of work has found no idle P: m looks for that work with this one.
     p = take_idle_p();
     acquire_p(m, p);

@@ -216,21 +216,6 @@ void remove_idle_m_locked(M* m) {
 
 bool should_watch_locked() { return goroutines.runs.load(relaxed) != 0 && all_idle_locked(); }
 
-P* take_idle_p_with_work_locked() {
-  for (P* p = idle_ps; p != nullptr; p = p->link) {
-    if (global_count_locked() == 0 && p->queue.empty()) continue;
-    while (idle_ps != p) {  // to the front, by turning the list
-      P* first = take_idle_p();
-      P* last = p;
-      while (last->link != nullptr) last = last->link;
-      last->link = first;
-      wake_state.idle_p_count.fetch_add(1, seq_cst);
-    }
-    return take_idle_p();
-  }
-  return nullptr;
-}
-
 void wake_m(M* m) {
   m->note.signal();
   if (m->polls.load(seq_cst)) netpoll_break(m);
@@ -289,7 +274,7 @@ bool stop_m(M* m) {
     // An M that could not start a thread has left its P idle and its work in the queue, perhaps
     // after m looked there for the last time.
     if (global_count_locked() != 0 || threads.no_thread_until_ns.load(relaxed) != 0) {
-      p = take_idle_p_with_work_locked();
+      p = take_idle_p_with_work();
     }
     if (p != nullptr) {
       acquire_p(m, p);

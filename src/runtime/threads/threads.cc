@@ -239,7 +239,7 @@ void try_threads_again() {
   Wakeup wakeup;
   {
     LockGuard guard(sched_lock);
-    if (P* p = take_idle_p_with_work_locked(); p != nullptr) wakeup = start_m_locked(p, false);
+    if (P* p = take_idle_p_with_work(); p != nullptr) wakeup = start_m_locked(p, false);
   }
   wakeup.now();
 }
@@ -258,10 +258,10 @@ bool retry_thread() {
   Wakeup wakeup;
   {
     LockGuard guard(sched_lock);
-    const bool lacks = idle_ps != nullptr && idle_ms.list == nullptr &&
+    const bool lacks = wake_state.idle_p_count.load(relaxed) != 0 && idle_ms.list == nullptr &&
                        threads.reserve_coming == 0 && threads.count < threads.limit;
     if (!lacks || hopeless_locked()) return lacks;
-    P* p = take_idle_p_with_work_locked();
+    P* p = take_idle_p_with_work();
     wakeup = start_m_locked(p != nullptr ? p : take_idle_p(), false);
   }
   wakeup.now();
