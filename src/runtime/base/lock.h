@@ -74,22 +74,22 @@ class GOFER_LOCKABLE Lock {
 /// store, which saves half of the locked operations of a channel. The price: nobody can be told
 /// that it is free, so who finds it held for long gives up its core for a moment and looks again.
 /// To be taken inside the runtime only, where a goroutine is not preempted by us.
-class ShortLock {
+class GOFER_LOCKABLE ShortLock {
  public:
   constexpr explicit ShortLock(LockRank rank) : rank_(rank) {}
-  void lock() {
+  void lock() GOFER_ACQUIRES() {
     if constexpr (checks_enabled) note_locked(rank_);
     lock_another();
   }
-  void unlock() {
+  void unlock() GOFER_RELEASES() {
     if constexpr (checks_enabled) note_unlocked(rank_);
     unlock_another();
   }
   /// While one of the same rank is held; the caller has an order of its own.
-  void lock_another() {
+  void lock_another() GOFER_ACQUIRES() {
     if (word_.exchange(1, std::memory_order_acquire) != 0) lock_slow();
   }
-  void unlock_another() { word_.store(0, std::memory_order_release); }
+  void unlock_another() GOFER_RELEASES() { word_.store(0, std::memory_order_release); }
 
  private:
   void lock_slow();

@@ -12,6 +12,7 @@
 #include "runtime/goroutines/g.h"
 #include "runtime/procs/p_word.h"
 #include "runtime/sched/run_queue.h"
+#include "runtime/sched/sched_lock.h"
 #include "runtime/stacks/stack.h"
 #include "runtime/wait/timer.h"
 
@@ -53,8 +54,9 @@ struct alignas(128) P {
   GFreeList free_gs;
   StackCache stacks;
 
-  P* link = nullptr;        // in a list of Ps, under the scheduler's lock
-  M* taken_from = nullptr;  // while the world is stopped: the M that may get it back
+  P* link GOFER_GUARDED_BY(sched_lock) = nullptr;  // in a list of Ps
+  /// While the world is stopped: the M that may get it back.
+  M* taken_from GOFER_GUARDED_BY(sched_lock) = nullptr;
 
   RunQueue<G> queue;
   TimerHeap timers;  // has a lock of its own

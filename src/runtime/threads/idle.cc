@@ -32,8 +32,6 @@ constinit IdleMs idle_ms;
 
 namespace {
 
-// The functions with "locked" in their names need the scheduler's lock.
-
 // m shall sleep until then for all timers. The second look is for those that are started between
 // the first one and the moment at which others can see how long m sleeps.
 int64_t become_sleeper_locked(M* m) GOFER_REQUIRES(sched_lock) {
@@ -48,7 +46,7 @@ int64_t become_sleeper_locked(M* m) GOFER_REQUIRES(sched_lock) {
   }
 }
 
-bool become_poller_locked(M* m) {
+bool become_poller_locked(M* m) GOFER_REQUIRES(sched_lock) {
   if (!poll_state.in_use.load(relaxed) || idle_ms.poller.load(acquire) != nullptr) return false;
   if (wake_state.idle_p_count.load(relaxed) == 0) return false;
   idle_ms.poller.store(m, relaxed);

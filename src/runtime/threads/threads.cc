@@ -119,7 +119,7 @@ void thread_failed(M* m, int error) {
   }
 }
 
-bool hopeless_locked() {
+bool hopeless_locked() GOFER_REQUIRES(sched_lock) {
   const int64_t until = threads.no_thread_until_ns.load(relaxed);
   return until != 0 && os::now_ns() < until;
 }
