@@ -11,6 +11,7 @@
   - only wait/ parks goroutines, and only procs/ has the idle Ps and the count of spinning Ms;
   - only src/arch knows the processor, and only src/os, src/arch and src/debug call the kernel;
   - relative links in Markdown files lead to something, and source files that texts and comments name exist;
+  - what documents say about functions agrees with the source (documents.py);
   - no text names a path that exists on one machine only.
 """
 
@@ -22,6 +23,8 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+from documents import check_documents
 
 MAX_LINES = 600
 MAX_COLUMNS = 100
@@ -267,7 +270,7 @@ def main():
     texts = {p: t for p in files if (t := read_text(source / p)) is not None}
     findings = [*check_text(texts), *check_headers_used(texts), *check_links(source, texts),
                 *check_layers(texts), *check_rooms(texts), *check_machine_code(texts), *check_kernel_calls(texts),
-                *check_transitions(texts), *check_own_of_rooms(texts), *check_file_names(texts),
+                *check_transitions(texts), *check_own_of_rooms(texts), *check_file_names(texts), *check_documents(texts),
                 *check_format(source, files), *check_headers_alone(source, files, args.cxx)]
     for finding in findings:
         print(finding)
