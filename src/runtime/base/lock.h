@@ -63,7 +63,6 @@ class GOFER_LOCKABLE Lock {
   void lock() GOFER_ACQUIRES() { lock_word(word_, rank_); }
   bool try_lock() GOFER_TRIES(true) { return try_lock_word(word_, rank_); }
   void unlock() GOFER_RELEASES() { unlock_word(word_, rank_); }
-  bool held() const { return word_.load(std::memory_order_relaxed) != 0; }
 
  private:
   std::atomic<uint32_t> word_{0};

@@ -65,12 +65,6 @@ struct alignas(128) P {
   uint64_t trace_count = 0;  // its events in that generation
 };
 
-/// A counter that only the P's holder writes.
-template <class T>
-inline void bump(atomic<T>& counter, T by = 1) {
-  counter.store(counter.load(relaxed) + by, relaxed);
-}
-
 inline uint32_t next_random(P* p) {
   uint32_t x = p->random;
   x ^= x << 13;

@@ -147,6 +147,11 @@ void wake_p_slow() {
 
 namespace {
 
+// Where tied goroutines are to come first: p goes to one of them. Returns its M, or nullptr.
+M* start_tied_if_first_locked(P* p, Pass to) GOFER_REQUIRES(sched_lock) {
+  return to == Pass::to_tied ? start_tied_locked(p) : nullptr;
+}
+
 // p has no work of its own and the world does not stop: it goes to an M that looks for work, if
 // none does and no other P is idle.
 Wakeup hand_off_without_work_locked(P* p) GOFER_REQUIRES(sched_lock) {
@@ -170,9 +175,7 @@ Wakeup hand_off_locked(P* p, Pass to) GOFER_REQUIRES(sched_lock) {
     stop_p_locked(p);
     return {};
   }
-  if (to == Pass::to_tied) {
-    if (M* m = start_tied_locked(p); m != nullptr) return {m};
-  }
+  if (M* m = start_tied_if_first_locked(p, to); m != nullptr) return {m};
   if (!p->queue.empty() || global_count_locked() != 0) return start_m_locked(p, false);
   return hand_off_without_work_locked(p);
 }
@@ -203,9 +206,7 @@ bool can_pass_on_locked(P* p, Pass to) {
 }
 
 Wakeup pass_on_locked(P* p, Pass to) {
-  if (to == Pass::to_tied) {
-    if (M* m = start_tied_locked(p); m != nullptr) return {m};
-  }
+  if (M* m = start_tied_if_first_locked(p, to); m != nullptr) return {m};
   set_budget(p, to);
   G* next = next_global_locked();
   const bool globally = next != nullptr && (p->queue.empty() || urgent_waits());

@@ -23,9 +23,8 @@ constinit Taking taking;
 
 void tie_locked(M* m, bool front) {
   G* g = m->curg;
-  if (g->head->own_m == nullptr) {
-    g->head->own_m = m;
-    g->head->tied = true;
+  if (g->own_m() == nullptr) {
+    g->tie_to(m);
     m->own_g = g;
     bump(thread_gate.tied);
   }
@@ -44,9 +43,8 @@ bool wait_tied(M* m, P* before) {
   G* g = m->curg;
   const bool given = wait_for_p(m);
   const bool released = !given && m->released.exchange(false, acq_rel);
-  if (g->head->tied && (given || released)) {
-    g->head->own_m = nullptr;
-    g->head->tied = false;
+  if (g->tied() && (given || released)) {
+    g->let_go();
     m->own_g = nullptr;
   }
   if (!given) {

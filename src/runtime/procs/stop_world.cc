@@ -217,8 +217,10 @@ int resize_ps(int n) {
     }
     if (i >= old) transition::added(p);
   }
-  for (int i = n; i < old; ++i) retire_p(p_table.all[i].load(relaxed));
-  for (int i = 0; i < n; ++i) p_table.all[i].load(relaxed)->queue.set_alone(n == 1);
+  if (n < old) {
+    for (P* p : ps_between(n, old)) retire_p(p);
+  }
+  for (P* p : ps_between(0, n)) p->queue.set_alone(n == 1);
   p_table.in_use.store(n, release);
   return n;
 }
@@ -240,7 +242,9 @@ int gomaxprocs(int n) {
   const int old = p_table.in_use.load(relaxed);
   if (n != old) {
     TimerHeap& first = p_table.all[0].load(relaxed)->timers;
-    for (int i = n; i < old; ++i) p_table.all[i].load(relaxed)->timers.move_all(first);
+    if (n < old) {
+      for (P* p : ps_between(n, old)) p->timers.move_all(first);
+    }
     int got;
     {
       LockGuard guard(sched_lock);

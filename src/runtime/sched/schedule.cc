@@ -114,7 +114,7 @@ void schedule_loop(M* m) {
     bool inherits = false;
     G* g = next_goroutine(m, inherits);
     if (g == nullptr) return;
-    if (g->head == nullptr && !attach_stack(m->p, g)) {
+    if (g->needs_stack() && !attach_stack(m->p, g)) {
       wait_for_stack(m, g);
       continue;
     }

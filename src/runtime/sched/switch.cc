@@ -41,7 +41,7 @@ G* next_directly(M* m, P* p, G* g) {
   bool inherits;
   G* next = take_local(p, inherits);
   if (next == nullptr) return nullptr;
-  if (next->has_stack() ? next->own_m() != nullptr : !attach_cached_stack(p, next)) [[unlikely]] {
+  if (next->needs_stack() ? !attach_cached_stack(p, next) : next->own_m() != nullptr) [[unlikely]] {
     m->handed = next;
     m->handed_inherits = inherits;
     return nullptr;
@@ -176,8 +176,8 @@ namespace {
   transition::ends(m, g);
   StackHead* head = g->head;
   if (head->own_m != nullptr) {
-    // As in Go: who locks a thread and does not unlock it has changed the thread for himself.
-    head->own_m = nullptr;
+    // As in Go, a goroutine that ends while bound ends its thread.
+    g->let_go();
     m->own_g = nullptr;
     m->ends = true;
     p->preempt.store(true, relaxed);
@@ -189,7 +189,7 @@ namespace {
   if (m->commit == commit_end && p->budget > 0 && !p->preempt.load(relaxed)) {
     bool inherits;
     G* next = take_local(p, inherits);
-    if (next != nullptr && !next->has_stack()) {
+    if (next != nullptr && next->needs_stack()) {
       if (!sanitizers_enabled && next->stack_class == g->stack_class) {
         m->commit = nullptr;
         next->head = ::new (head) StackHead;
@@ -200,7 +200,7 @@ namespace {
       }
       attach_cached_stack(p, next);
     }
-    if (next != nullptr && next->has_stack() && next->own_m() == nullptr) {
+    if (next != nullptr && !next->needs_stack() && next->own_m() == nullptr) {
       begin_running(m, p, next, inherits);
       switch_stacks(m, head, next->head, true);
       __builtin_unreachable();

@@ -56,10 +56,12 @@ uint64_t count_switches() {
 
 void trim(G* g) {
   if (!transition::trim_begins(g)) return;
-  const auto sp = reinterpret_cast<uintptr_t>(g->head->sp);
-  const uintptr_t high = (sp - arch::red_zone) & ~(os::page_size - 1);
-  const uintptr_t low = reinterpret_cast<uintptr_t>(g->stack()) + stack_guard_size;
-  if (high > low) os::discard(reinterpret_cast<void*>(low), high - low);
+  if (g->has_stack()) {
+    const auto sp = reinterpret_cast<uintptr_t>(g->head->sp);
+    const uintptr_t high = (sp - arch::red_zone) & ~(os::page_size - 1);
+    const uintptr_t low = reinterpret_cast<uintptr_t>(g->stack()) + stack_guard_size;
+    if (high > low) os::discard(reinterpret_cast<void*>(low), high - low);
+  }
   transition::trim_ends(g);
 }
 

@@ -21,8 +21,6 @@
 namespace gofer::internal {
 namespace {
 
-constexpr int64_t us = 1'000;
-constexpr int64_t ms = 1'000'000;
 constexpr int64_t mending_ns = 10 * ms;  // between two looks at the netpoller's descriptors
 constexpr int64_t shortest_idle_ns = 1 * ms;
 constexpr int64_t longest_idle_ns = 10 * ms;
@@ -70,9 +68,7 @@ class Pace {
 
  private:
   static constexpr int64_t quickest_ns = 20 * us;
-  static constexpr int64_t pressed_ns = 1 * ms;  // while work waits
   static constexpr int64_t most_pressed_ns = 4 * ms;
-  static constexpr int64_t slowest_ns = 10 * ms;
   static constexpr int64_t unpolled_ns = 4 * ms;  // while no idle M is in the netpoller
   static constexpr int64_t most_grace_ns = 8 * ms;
 
