@@ -2,7 +2,7 @@
 """Checks of the source tree that no compiler makes. Prints one line per finding; status 1 if there is any.
 
   - every public header compiles alone, without warnings;
-  - every header is included by somebody (sources are found by the build, so they cannot be forgotten);
+  - every header is included by some file (sources are found by the build, so they cannot be forgotten);
   - no file of the library is longer than MAX_LINES;
   - no tabs and no line over MAX_COLUMNS in C++ sources, and clang-format (if installed) has nothing to change;
   - a layer of src/ includes nothing of a layer above it;

@@ -1,9 +1,9 @@
 // The locks of the runtime, and the one order in which they may be taken. Most are a futex word
 // with a short spin.
 //
-// The word is 0 (free), 1 (held) or 2 (held, and somebody may sleep). The spin is short because
+// The word is 0 (free), 1 (held) or 2 (held, and a thread may sleep). The spin is short because
 // with two Ps on two cores the holder may have lost its core: sleeping is then the only way on.
-// Who unlocks a word of 2 wakes one sleeper, which takes the lock as 2 again, so no sleeper is
+// Unlocking a word of 2 wakes one sleeper, which takes the lock as 2 again, so no sleeper is
 // forgotten. Acquire on taking and release on giving back order what the lock protects.
 //
 // A lock may be taken on one stack and released on another of the same thread (a parking goroutine
@@ -70,8 +70,8 @@ class GOFER_LOCKABLE Lock {
 };
 
 /// A lock for some tens of nanoseconds, without a system call in between: releasing it is a plain
-/// store, which saves half of the locked operations of a channel. The price: nobody can be told
-/// that it is free, so who finds it held for long gives up its core for a moment and looks again.
+/// store, which saves half of the locked operations of a channel. The price: no waiter is told that
+/// it is free, so a thread that finds it held for long yields its core for a moment and retries.
 /// To be taken inside the runtime only, where a goroutine is not preempted by us.
 class GOFER_LOCKABLE ShortLock {
  public:

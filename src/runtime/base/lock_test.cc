@@ -1,5 +1,5 @@
 // gofer-test: once
-// The runtime's locks: mutual exclusion, nobody sleeps for ever, and the order of the ranks.
+// The runtime's locks: mutual exclusion, no thread sleeps for ever, and the order of the ranks.
 #include "runtime/base/lock.h"
 
 #include <gtest/gtest.h>

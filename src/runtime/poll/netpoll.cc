@@ -44,7 +44,7 @@ constinit Records records;
 // poller. Written under the lock of the records, first before poll_state.in_use.
 constinit atomic<uint64_t> instance{0};
 constinit atomic<int> bell{-1};         // of that poller
-constinit atomic<bool> is_deaf{false};  // the bell has failed to wake somebody
+constinit atomic<bool> is_deaf{false};  // the bell has failed to wake an M
 constinit atomic<int> failure{0};       // why events cannot be had any more: an errno value
 
 os::Poller poller_of(uint64_t used) {
@@ -141,7 +141,7 @@ void tell(PollDesc* desc, PollSide& side, uint32_t tag, bool ends, GQueue& list)
   if (G* g = wake_thread_or_get(w); g != nullptr) list.push_back(g);
 }
 
-// Those who wait look for themselves what has changed.
+// A waiter that is roused looks for itself what has changed.
 void rouse(PollSide& side) {
   Inside inside;
   side.lock.lock();
@@ -227,7 +227,7 @@ void replace_instance(uint64_t used, GQueue& list) {
   }
   for_each_record([&](PollDesc* desc) { watch_again(desc, list); });
   // A poller that sleeps in the old instance hears nothing of the new one, and while it sleeps
-  // nobody else polls. A signal ends its call.
+  // no other M polls. A signal ends its call.
   if (M* m = idle_ms.poller.load(acquire); m != nullptr && m != current_m()) signal_m(m);
 }
 

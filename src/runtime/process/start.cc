@@ -108,7 +108,7 @@ void read_environment() {
   for (int i = got - 1; i >= 0; --i) put_idle_p(p_table.all[i].load(relaxed));
 }
 
-// The runtime's own threads take no signals; Ms have the mask of who starts the runtime.
+// The runtime's own threads take no signals; Ms have the starter's mask.
 int start_own_threads() {
   sigset_t all;
   sigset_t was;

@@ -45,8 +45,8 @@ struct alignas(128) P {
   atomic<uint64_t> stolen{0};
 
   atomic<uint32_t> syscalltick{0};  // blocking calls announced
-  // Of the goroutine that was resumed when schedtick was slice_tick, by who resumed it on its own
-  // thread; for all others sysmon takes the time at which it first saw them.
+  // Of the goroutine that was resumed when schedtick was slice_tick, set by the M that resumed it
+  // on its own thread; for all others sysmon takes the time at which it first saw them.
   atomic<uint32_t> slice_tick{0};
   atomic<int64_t> slice_start_ns{0};  // less than resumed_ns if it had run before in this slice
   atomic<int64_t> resumed_ns{0};

@@ -88,7 +88,7 @@ bool take_any_p_locked(M* m) {
 
 namespace {
 
-// The process ends, and nobody gives up a P any more. Goroutines stop here; the one that runs the
+// The process ends, and no M gives up a P any more. Goroutines stop here; the one that runs the
 // exit handlers takes any P that it can get.
 void enter_at_exit(M* m) {
   if (process.exit_m.load(relaxed) != m) os::sleep_for_ever();

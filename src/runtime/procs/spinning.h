@@ -6,7 +6,7 @@
 // No work may be overlooked between "found nothing" and "asleep". The submitter queues the
 // goroutine, then reads the count. The spinning M puts its P on the idle list, lowers the count,
 // then looks at every queue again. Both sides are seq_cst (a store-load pair on each), so either
-// the submitter sees that nobody spins and wakes an M, or the spinning M sees the goroutine.
+// the submitter sees that no M spins and wakes one, or the spinning M sees the goroutine.
 //
 // need_spinning covers an M that may not spin. It gives up its P after its own look at the queues,
 // while the submitter has seen no idle P. The M puts the P on the idle list and then reads

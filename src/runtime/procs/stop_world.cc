@@ -1,11 +1,11 @@
 // Stop the world, and gomaxprocs(n) by it.
 //
-// The world is stopped when nobody but the stopper touches a P. That does not need every goroutine
-// to stop: an M that computes or blocks outside of the runtime loses its P by the P word (p_word.h)
-// within microseconds, and only notices at its next entry, if it does not get the P back before. An
-// M inside the runtime comes to the scheduler or leaves the runtime soon; idle Ps are taken under
-// the lock. Without membarrier a signal asks the Ms outside of the runtime to give up their Ps;
-// without signals, too, there is only the waiting for goroutines to call the runtime.
+// The world is stopped when no thread but the stopper touches a P. That does not need every
+// goroutine to stop: an M that computes or blocks outside of the runtime loses its P by the P word
+// (p_word.h) within microseconds, and only notices at its next entry, if it does not get the P back
+// before. An M inside the runtime comes to the scheduler or leaves the runtime soon; idle Ps are
+// taken under the lock. Without membarrier a signal asks the Ms outside of the runtime to give up
+// their Ps; without signals, too, there is only the waiting for goroutines to call the runtime.
 #include "runtime/procs/stop_world.h"
 
 #include <gofer/go.h>
@@ -41,7 +41,7 @@ namespace {
 
 constexpr int64_t retry_ns = 100'000;
 
-// Outside of the runtime, because who waits for the world must not keep it from stopping.
+// Outside of the runtime, because a caller that waits for the world must not keep it from stopping.
 void lock_world() GOFER_ACQUIRES(world.lock) {
   if (current_m() == nullptr) {
     world.lock.lock();

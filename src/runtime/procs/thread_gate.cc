@@ -45,7 +45,7 @@ struct Crowd {
   // Of sysmon alone:
   uint32_t returned_seen = 0;
   int64_t refused_ns = 0;  // the last refusal
-  int64_t stalled_ns = 0;  // for so long a P was refused, and nobody came back
+  int64_t stalled_ns = 0;  // for so long a P was refused, and no thread came back
 };
 
 constinit Crowd crowds[1 + futex_crowds];

@@ -19,7 +19,7 @@ inline void unhold(P* p) {
 
 // --- Held.
 
-/// m holds p from now on; nobody else does.
+/// m holds p from now on; no other M does.
 inline void acquired(M* m, P* p) {
   const PWord old(p->word.load(relaxed));
   const PWord word = PWord::make(m->id, old.generation() + 1, PWordState::running);
@@ -120,7 +120,7 @@ inline bool given_back(M* m, P* p) {
 
 // --- On its way.
 
-/// m, which is about to be woken or started, shall run p, or look for work with it. The note says
+/// m, which is about to be woken or started, is to run p, or look for work with it. The note says
 /// nothing about that: it may also be signalled for other reasons, and a signal may be left over
 /// from the time before.
 inline void sent(M* m, P* p, bool spinning) {
@@ -135,7 +135,7 @@ inline void fetched_back(M* m, P* /*p*/) { m->next_p.store(nullptr, relaxed); }
 /// m has p, which was sent to it.
 inline void arrived(M* m, P* /*p*/) { m->next_p.store(nullptr, relaxed); }
 
-// --- Held by nobody. Under the scheduler's lock.
+// --- Held by no M. Under the scheduler's lock.
 
 inline void went_idle(P* p) { p->status.store(PStatus::idle, relaxed); }
 

@@ -33,9 +33,8 @@ G* take_global_locking(P* p, uint32_t max) {
   return take_global(p, max);
 }
 
-// Who was paused computes for long, and would keep the P from those whose work is short: for so
-// long after its pause it gets none for which there is other work, in the P's queue or in the
-// netpoller.
+// A paused goroutine is CPU-bound, and would keep the P from those whose work is short. For so long
+// after its pause it is not given a P that has other work, in its queue or in the netpoller.
 constexpr int64_t longest_patience_ns = 10'000'000;
 
 bool next_can_wait() {

@@ -1,7 +1,7 @@
 // From goroutine to goroutine: yield, park, ready, the end of one.
 //
 // The hot path goes from one goroutine's stack directly to the next one's, without a detour over
-// g0. That is allowed while neither is locked to a thread and the P's budget lasts: 61 switches,
+// g0. That is allowed while neither is bound to a thread and the P's budget lasts: 61 switches,
 // inherited slices included, else two goroutines that wake each other would starve the global queue
 // for ever. A goroutine that ends gives its stack to the next one if that has none yet: then there
 // is not even a switch, the stack just starts anew.
@@ -104,7 +104,7 @@ void commit_end(M* m, G* g) {
   bury(m, p, g);
 }
 
-// With GOFER_DEBUG=zerostacks=1. On g0: nobody is on the stack any more.
+// With GOFER_DEBUG=zerostacks=1. On g0: no code is on the stack any more.
 void commit_end_and_wipe(M* m, G* g) {
   char* low = g->stack() + stack_guard_size;
   const auto size = static_cast<size_t>(reinterpret_cast<char*>(g->head) - low);
@@ -149,8 +149,8 @@ void switch_away(M* m, CommitFn commit) {
 
 void yield_goroutine(M* m) {
   P* p = m->p;
-  // Nobody else to run: nothing to do, but for a look at the timers now and then. (The world, if it
-  // waits, is seen by the flag.)
+  // No other goroutine to run: nothing to do, but for a look at the timers now and then. (The
+  // world, if it waits, is seen by the flag.)
   if (!p->queue.has_next() && p->queue.size() == 0 && global_queue.size.load(relaxed) == 0 &&
       !p->preempt.load(relaxed) && --p->budget > 0) {
     return;

@@ -275,7 +275,7 @@ bool want_idle_ms(int n, bool fresh) {
   {
     LockGuard guard(sched_lock);
     somebody = idle_ms.list != nullptr || global_queue.tied.front() != nullptr;
-    // With all threads tied to goroutines, nobody could run those that have none.
+    // With all threads tied to goroutines, no thread could run those that have none.
     if (fresh && idle_ms.count + threads.reserve_coming == 0 && exceeds_limit_locked(0)) {
       limit = threads.limit;
     }
@@ -300,7 +300,7 @@ int start_first_m() {
     LockGuard guard(sched_lock);
     m = new_m_locked();
     if (m == nullptr) return ENOMEM;
-    // On the list at once: the first `go` shall find it there and start no second one.
+    // On the list at once, so that the first `go` finds it there and starts no second one.
     m->birth = Birth::on_idle_list;
     put_idle_m_locked(m);
   }

@@ -9,7 +9,7 @@
 //     them.
 //   - When a timer is due and every P is busy, the round runs the timer itself, and preempts the
 //     goroutine that has run longest, if that is 1 ms at least. What was woken runs first.
-//   - When nobody asks the netpoller, because every P runs one goroutine for long, the round does,
+//   - When no M asks the netpoller, because every P runs one goroutine for long, the round does,
 //     every 1 ms, and the goroutines that it wakes are served like those of timers.
 //
 // The kernel tells through /proc whether a thread sleeps (6 us). The thread's clock of processor
@@ -186,7 +186,7 @@ class Round {
     return false;
   }
 
-  // If nobody else does.
+  // If no M does.
   void poll_network() {
     if (!polled_by_nobody()) return;
     const uint64_t polls = poll_state.visits.load(relaxed);
@@ -334,10 +334,10 @@ class Round {
     }
   }
 
-  // Inside of the runtime nobody should wait for a lock that is held outside of it. If one does all
+  // Inside of the runtime no M should wait for a lock that is held outside of it. If one does all
   // the same (a page fault served by a paused thread, an allocator called by a sanitizer), its
   // owner may be paused, and the P that it waits for may be this one: the paused go on without one,
-  // one by one, until somebody moves.
+  // one by one, until an M moves.
   void look_inside(M* m, Watched& w) {
     if (w.inside_ns == 0) w.inside_ns = now_;
     if (global_queue.size.load(relaxed) == 0) return;
@@ -356,7 +356,7 @@ class Round {
 
   void preempt(P* p, M* m, PWord word, Watched& w, Preempt kind) {
     if (now_ - w.asked_ns < resend_ns) return;
-    // Somebody has to take over.
+    // Another M has to take over.
     if (kind != Preempt::rotate && !want_idle_ms(idle_ms_wanted)) {
       look_again_at(now_ + thread_start_ns);
       return;

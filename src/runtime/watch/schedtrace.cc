@@ -1,5 +1,5 @@
-// The lines are Go's own, with the fields that make sense here: who knows how to read those can
-// read these. What is printed is read while everybody works: each figure was true at some moment.
+// The lines have Go's format, with the fields that make sense here, so a reader of Go's schedtrace
+// can read them. All threads work meanwhile: each figure was true at some moment.
 #include "runtime/watch/schedtrace.h"
 
 #include "debug/fd_writer.h"
