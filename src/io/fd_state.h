@@ -2,9 +2,9 @@
 //
 // Three locks keep the descriptor open while it is used: `reading` and `writing` are held over a
 // whole call, so that at most one waits on each side of the poll record; `control` over the short
-// calls that never wait. close() says that it is closed, rouses who waits, and then takes all
-// three: nobody is left in a system call when the number goes back to the kernel, which may give it
-// to somebody else at once.
+// calls that never wait. close() says that it is closed, wakes the waiters, and then takes all
+// three: no thread is left in a system call when the number goes back to the kernel, which may give
+// it to another caller at once.
 #pragma once
 
 #include <gofer/context.h>

@@ -61,7 +61,7 @@ void on_signal(int number) {
   if (const int to = wake_fd.load(); to >= 0) {
     pending.fetch_or(bit_of(number));
     internal::os::add_to_event(to);
-    internal::netpoll_look_soon();  // nobody may be there to hear of it
+    internal::netpoll_look_soon();  // no M may be polling
   }
   in_handler.fetch_sub(1);
 }

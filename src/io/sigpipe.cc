@@ -1,4 +1,4 @@
-// A write to a pipe that nobody reads raises SIGPIPE, which ends the process. A socket can be told
+// A write to a pipe without a reader raises SIGPIPE, which ends the process. A socket can be told
 // not to; for anything else the signal is blocked meanwhile, and taken away if it has come.
 #include "io/sigpipe.h"
 

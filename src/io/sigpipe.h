@@ -6,7 +6,7 @@
 
 namespace gofer::internal {
 
-/// writev(), or -errno: -EPIPE for a pipe that nobody reads, without the signal.
+/// writev(), or -errno: -EPIPE for a pipe without a reader, without the signal.
 ssize_t writev_without_sigpipe(int native, const iovec* vector, int count) noexcept;
 
 }  // namespace gofer::internal

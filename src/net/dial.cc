@@ -40,7 +40,7 @@ std::error_code wait_until_connected(FdState* s, const context* ctx) {
     int error = 0;
     os::get_option(native, SOL_SOCKET, SO_ERROR, error);
     if (error != 0) return -error;
-    // An event without an error may also be an early one: is there anybody at the other end?
+    // An event without an error may also be an early one: is there a peer at the other end?
     sockaddr_storage peer;
     socklen_t room = sizeof peer;
     const int n = os::remote_address(native, reinterpret_cast<sockaddr*>(&peer), &room);
@@ -57,7 +57,8 @@ conn connect_to(const context* ctx, const address& to, const dial_options& optio
     return {};
   }
   int error = is_tcp(to) ? prepare_tcp(native, options.keep_alive) : 0;
-  // Before anybody watches it: of a socket that is not connected the kernel says that it has ended.
+  // Before the netpoller watches it: of a socket that is not connected the kernel says that it has
+  // ended.
   if (error == 0) error = begin_connecting(native, to);
   ec = system_error_code(error == EINPROGRESS ? 0 : error);
   FdState* state = ec ? nullptr : open_fd(native, kind_of(to), ec);
@@ -67,8 +68,8 @@ conn connect_to(const context* ctx, const address& to, const dial_options& optio
   }
   conn c = access::make_conn(state);
   ec = wait_until_connected(state, ctx);
-  // With nobody there, the kernel may choose the very port that was asked for, and connect the
-  // socket with itself.
+  // Without a listener there, the kernel may choose the very port that was asked for, and connect
+  // the socket with itself.
   std::error_code unknown;
   if (!ec && is_tcp(to) && c.local_address(unknown) == to) {
     ec = std::make_error_code(std::errc::connection_refused);
@@ -76,8 +77,8 @@ conn connect_to(const context* ctx, const address& to, const dial_options& optio
   return ec ? conn() : c;
 }
 
-// A unix-domain listener whose backlog is full says so at once, and tells nobody when it is not any
-// more.
+// A unix-domain listener whose backlog is full says so at once, and gives no event when it is not
+// any more.
 conn connect_patiently(const context* ctx, const address& to, const dial_options& options,
                        std::error_code& ec) {
   auto pause = 1ms;

@@ -27,7 +27,7 @@ bool is_short_of_resources(const std::error_code& ec) {
          ec == std::errc::no_space_on_device;
 }
 
-// What accept(2) says of a connection that has failed before anybody could take it.
+// What accept(2) says of a connection that has failed before it could be taken.
 bool is_of_the_connection(const std::error_code& ec) {
   if (ec.category() != std::system_category()) return false;
   switch (ec.value()) {

@@ -1,4 +1,4 @@
-// Options of TCP sockets, set on descriptors that nobody else has yet.
+// Options of TCP sockets, set on descriptors that no other code has yet.
 #pragma once
 
 #include <gofer/net.h>

@@ -7,7 +7,7 @@ namespace gofer::internal {
 /// it starts inherit that; and asked anew each time, because it may change.
 int num_cpu();
 
-/// What GOMAXPROCS is when nobody sets it: num_cpu(), or less if a cgroup grants less.
+/// What GOMAXPROCS is when it is not set: num_cpu(), or less if a cgroup grants less.
 int default_gomaxprocs();
 
 /// CPUs' worth of time that the cgroups of this process grant it, rounded up; 0: no limit is known.

@@ -58,7 +58,7 @@ int add_bell(Poller p) {
 int open_bell() {
   const long event = raw_syscall(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (event >= 0) return static_cast<int>(event);
-  int ends[2];  // of a pipe: the reading end tells that nobody writes
+  int ends[2];  // of a pipe: the reading end tells that it has no writer
   if (raw_syscall(SYS_pipe2, reinterpret_cast<long>(ends), O_CLOEXEC) != 0) {
     return static_cast<int>(event);
   }

@@ -18,8 +18,6 @@ using namespace internal;
 
 namespace {
 
-void unlock_chan(void* c) { static_cast<chan_core*>(c)->lock.unlock(); }
-
 // The nil channel: no value is ever sent or received on it.
 chan_result wait_on_nil(WaitReason reason, int64_t deadline_ns) {
   if (deadline_ns == 0) return chan_result::would_block;
@@ -30,14 +28,13 @@ chan_result wait_on_nil(WaitReason reason, int64_t deadline_ns) {
   return chan_result::timed_out;
 }
 
-// Queues the caller and waits for a partner, the close of the channel, or the deadline. The caller
-// holds the lock; park() releases it.
+// Queues the caller and waits for a partner, the close of the channel, or the deadline.
 chan_result wait_for_partner(M* m, chan_core* c, WaitQueue& queue, void* elem, WaitReason reason,
-                             int64_t deadline_ns) {
+                             int64_t deadline_ns) GOFER_RELEASES(c->lock) {
   Waiter w(m);
   w.elem = elem;
   c->enqueue(queue, &w);
-  if (park(m, w, reason, {unlock_chan, c}, {deadline_ns})) {
+  if (park(m, w, reason, released_by_park(c->lock), {deadline_ns})) {
     return w.ok ? chan_result::ok : chan_result::closed;
   }
   c->lock.lock();
@@ -50,7 +47,8 @@ chan_result wait_for_partner(M* m, chan_core* c, WaitQueue& queue, void* elem, W
 // block, otherwise wakes the partner. Releases the lock and leaves the runtime.
 [[gnu::always_inline]] inline chan_result end_or_wait(M* m, chan_core* c, chan_result r,
                                                       Waiter* partner, WaitQueue& queue, void* elem,
-                                                      WaitReason reason, int64_t deadline_ns) {
+                                                      WaitReason reason, int64_t deadline_ns)
+    GOFER_RELEASES(c->lock) {
   if (r == chan_result::would_block && deadline_ns != 0) {
     r = wait_for_partner(m, c, queue, elem, reason, deadline_ns);
     if (m != nullptr) leave(current_m());

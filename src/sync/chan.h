@@ -116,7 +116,8 @@ struct alignas(16) chan_core : internal::Closable {
 /// With the lock: sends or receives if that is possible at once. The caller has to wake `partner`,
 /// if there is one, after the unlock.
 [[gnu::always_inline]] inline chan_result try_send_locked(chan_core* c, void* value,
-                                                          internal::Waiter*& partner) {
+                                                          internal::Waiter*& partner)
+    GOFER_REQUIRES(c->lock) {
   using namespace internal;
   if (c->closed.load(relaxed)) return chan_result::closed;
   if (Waiter* w = c->receivers.pop_claimed(); w != nullptr) {
@@ -134,7 +135,8 @@ struct alignas(16) chan_core : internal::Closable {
 }
 
 [[gnu::always_inline]] inline chan_result try_recv_locked(chan_core* c, void* place,
-                                                          internal::Waiter*& partner) {
+                                                          internal::Waiter*& partner)
+    GOFER_REQUIRES(c->lock) {
   using namespace internal;
   if (void* node = c->given_back.load(relaxed); node != nullptr) [[unlikely]] {
     c->given_back.store(*static_cast<void**>(node), release);

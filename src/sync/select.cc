@@ -76,7 +76,8 @@ std::size_t random_below(M* m, std::size_t n) {
   return chan != nullptr && (c.sends ? chan->may_send() : chan->may_recv());
 }
 
-chan_result try_locked(select_case& c, Waiter*& partner) {
+// With the channel's lock. The analysis cannot know it: it was taken through another pointer.
+chan_result try_locked(select_case& c, Waiter*& partner) GOFER_UNCHECKED_LOCKS {
   const chan_result r =
       c.sends ? try_send_locked(c.chan, c.elem, partner) : try_recv_locked(c.chan, c.elem, partner);
   c.ok = r == chan_result::ok;
@@ -161,7 +162,7 @@ std::size_t lockable(const Select& s) {
   return used;
 }
 
-void lock_all(const Select& s, std::size_t used) {
+void lock_all(const Select& s, std::size_t used) GOFER_UNCHECKED_LOCKS {
   for (std::size_t i = 0; i < used; ++i) {
     chan_core* c = s.locked(i);
     if (i == 0) {
@@ -174,7 +175,7 @@ void lock_all(const Select& s, std::size_t used) {
 
 // Unlocks backwards. Does not touch the caller's frame after the last unlock, because the frame may
 // be gone then.
-void unlock_all(const Select& s, std::size_t used) {
+void unlock_all(const Select& s, std::size_t used) GOFER_UNCHECKED_LOCKS {
   for (std::size_t i = used; i-- > 1;) {
     chan_core* c = s.locked(i);
     if (c != s.locked(i - 1)) c->lock.unlock_another();

@@ -2,14 +2,16 @@
 """Checks of the source tree that no compiler makes. Prints one line per finding; status 1 if there is any.
 
   - every public header compiles alone, without warnings;
-  - every header is included by somebody (sources are found by the build, so they cannot be forgotten);
+  - every header is included by some file (sources are found by the build, so they cannot be forgotten);
   - no file of the library is longer than MAX_LINES;
   - no tabs and no line over MAX_COLUMNS in C++ sources, and clang-format (if installed) has nothing to change;
   - a layer of src/ includes nothing of a layer above it;
   - a source file of a room of the runtime has a header beside it;
   - the state of a goroutine, a P or an M changes in the files transitions.h only;
+  - only wait/ parks goroutines, and only procs/ has the idle Ps and the count of spinning Ms;
   - only src/arch knows the processor, and only src/os, src/arch and src/debug call the kernel;
   - relative links in Markdown files lead to something, and source files that texts and comments name exist;
+  - what documents say about functions agrees with the source (documents.py);
   - no text names a path that exists on one machine only.
 """
 
@@ -21,6 +23,8 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+from documents import check_documents
 
 MAX_LINES = 600
 MAX_COLUMNS = 100
@@ -46,7 +50,14 @@ MACHINE_CODE_ALLOWED = {"src/runtime/process/one_copy.cc"}  # directives of the 
 PUBLIC_CALLS_ONLY = {"api.cc", "goexit.cc", "blocking.cc", "marks.cc"}  # declared in include/gofer
 # What changes the state of a goroutine, a P or an M.
 TRANSITION = re.compile(r"\b(?:set_status|try_status|check_transition)\(|->status\.(?:store|exchange|compare_exchange)"
-                        r"|->(?:on_idle_list|spinning) = |->(?:blocking_at|waits_for_p|next_p)\.store\(")
+                        r"|->(?:on_idle_list|spinning|p_word) = |->(?:blocking_at|waits_for_p|next_p)\.store\("
+                        r"|\b(?:\w*_)?m(?:\(\))?->p = |->word\.(?:store|exchange|compare_exchange)")
+# What only the files of a room name, and the exceptions.
+OWN_OF_ROOM = [
+    (re.compile(r"\bpark_goroutine\("), "wait", {"src/runtime/sched/switch.h", "src/runtime/sched/switch.cc"}),
+    (re.compile(r"\bidle_ps\b"), "procs", {"src/runtime/sched/verify.cc"}),
+    (re.compile(r"\b(?:need_spinning|spinning_ms|idle_p_count)\.(?:store|exchange|compare_exchange|fetch_)"), "procs", {}),
+]
 # What reports do must work in a broken process, so src/debug calls the kernel itself. src/check is no part of the library.
 KERNEL_FOLDERS = {"arch", "os", "debug", "check"}
 KERNEL_CALL = re.compile(
@@ -185,6 +196,17 @@ def check_transitions(texts):
             yield f"{path}:{line_of(text, match.start())}: a change of state outside of transitions.h: {match.group()}"
 
 
+def check_own_of_rooms(texts):
+    for path, text in texts.items():
+        if path.parts[:1] != ("src",) or not is_library_code(path):
+            continue
+        for pattern, room, exceptions in OWN_OF_ROOM:
+            if path.parts[1:3] == ("runtime", room) or path.as_posix() in exceptions:
+                continue
+            for match in pattern.finditer(code := without_comments(text)):
+                yield f"{path}:{line_of(code, match.start())}: for src/runtime/{room} alone: {match.group()}"
+
+
 def is_library_code(path):  # but for unit tests
     return path.parts[0] == "src" and path.suffix in CXX_SUFFIXES and not path.name.endswith("_test.cc")
 
@@ -248,7 +270,7 @@ def main():
     texts = {p: t for p in files if (t := read_text(source / p)) is not None}
     findings = [*check_text(texts), *check_headers_used(texts), *check_links(source, texts),
                 *check_layers(texts), *check_rooms(texts), *check_machine_code(texts), *check_kernel_calls(texts),
-                *check_transitions(texts), *check_file_names(texts),
+                *check_transitions(texts), *check_own_of_rooms(texts), *check_file_names(texts), *check_documents(texts),
                 *check_format(source, files), *check_headers_alone(source, files, args.cxx)]
     for finding in findings:
         print(finding)

@@ -169,7 +169,7 @@ inline end_slice(p_) {
   g = on[p_];
   if :: CROWDED -> by_turns = 1 :: !CROWDED -> by_turns = 0 :: !CROWDED -> by_turns = 1 fi;
   if
-  :: fresh == ALL && len(tied) == 0            /* nobody waits */
+  :: fresh == ALL && len(tied) == 0            /* none waits */
   :: fresh == ALL && len(tied) > 0 -> pause(g); take_tied(p_, g)
 #ifdef CROWD_FIRST
   :: fresh < ALL && len(tied) < ROOM + GROWN && !CROWDED && (!by_turns || len(tied) == 0 || paused[g]) ->

@@ -1,9 +1,10 @@
 /*
  * Going idle without overlooking work: find_runnable, wake_p, hand_off, and the look-again before an M sleeps.
  *
- * Modelled protocol (after Go's "Worker thread parking/unparking"; names as in src/runtime)
- *   Submitter: puts a G into its P's queue (a plain thread: into the global queue, under sched_lock), then wake_p():
- *     somebody spins: done.  Else need_spinning = 1; no P idle: done.  Else spinning 0 -> 1 by CAS, and under sched_lock
+ * Modelled protocol (after Go's "Worker thread parking/unparking"; names as in src/runtime/procs, and in its callers in
+ *   sched/ and threads/: README.md maps them)
+ *   Submitter: puts a G into its P's queue (a foreign thread: into the global queue, under sched_lock), then wake_p():
+ *     an M spins: done.  Else need_spinning = 1; no P idle: done.  Else spinning 0 -> 1 by CAS, and under sched_lock
  *     an idle P goes to a sleeping M, which starts spinning; no idle P after all: spinning - 1, then need_spinning = 1,
  *     in this order and still under the lock.
  *   M without work: own queue, global queue; spinning, if 2 * spinning < busy Ps: + 1, need_spinning = 0, steal.  Under
@@ -29,7 +30,7 @@
  *   outside the runtime is one step: p_word.pml has it); Ms are not created but taken from a pool of NM, a starter waits for
  *   one; netpoll, timers, the 61st tick, stop-the-world.
  *
- * Sizes: NP Ps (2 or 3), NM Ms (up to 4), LEFT goroutines to be created by goroutines, OUTSIDE by a plain thread,
+ * Sizes: NP Ps (2 or 3), NM Ms (up to 4), LEFT goroutines to be created by goroutines, OUTSIDE by a foreign thread,
  *   RETAKES by sysmon, YIELDS.
  * NO_THREADS: no M can be created.  Then only the global queue is promised to be served, as long as an M is there, and
  *   for that an M looks at it once more when it puts itself on the idle list.
@@ -380,7 +381,7 @@ end:
   if
   :: work -> work = 0; start_m(p, 0, m)
   :: !work ->
-#ifdef GO_HAND_OFF                     /* Go: spin if no P is idle and nobody spins, without a look at need_spinning */
+#ifdef GO_HAND_OFF                     /* Go: spin if no P is idle and no M spins, without a look at need_spinning */
     if
     :: idle_count == 0 ->
       if

@@ -15,7 +15,7 @@ holds "no M can be created: the global queue is served" $no_threads
 fails "no look-again" $base -DNO_LOOK_AGAIN
 fails "look again first, then leave the spinning state" $base -DDECREMENT_AFTER_LOOK
 fails "no need_spinning" $base -DNO_NEED_SPINNING
-fails "who found work while spinning wakes nobody" $base -DNO_WAKE_AFTER_SPIN
+fails "an M that found work while spinning wakes no other" $base -DNO_WAKE_AFTER_SPIN
 fails "wake_p without an idle P does not set need_spinning" $base -DWAKE_SILENT
 fails "wake_p without an idle P leaves the spinning state outside the lock" $base -DDECREMENT_UNLOCKED
 fails "wake_p sets need_spinning before it leaves the spinning state" $base -DGO_ORDER

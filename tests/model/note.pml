@@ -1,5 +1,5 @@
 /*
- * The note: a place where one thread sleeps until somebody says so, once (src/runtime/threads/m.h).
+ * The note: a place where one thread sleeps until another one signals, once (src/runtime/threads/m.h).
  *
  * Modelled protocol: a word 0 | 1 (said) | 2 (asleep).
  *   signal: exchange with 1; if it was 2, futex_wake.

@@ -1,5 +1,5 @@
 /*
- * The note with two who signal at the same time: one with something to say (an M is given a P), one without (it is told to
+ * The note with two threads that signal at the same time: one with something to say (an M is given a P), one without (it is told to
  * look at the timers, or for a deadlock).  src/runtime/threads/m.h
  *
  * Modelled protocol: as in note.pml; the sleeper waits in a loop until it finds what it was told (`mail`).  Taking the signal

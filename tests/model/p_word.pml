@@ -1,5 +1,5 @@
 /*
- * The P word: who owns a processor (P), decided by one word.
+ * The P word (src/runtime/procs/p_word.h): who owns a processor (P), decided by one word.
  *
  * Modelled protocol
  *   A word per P: {state, owner M, generation}; states none | running | retaking | lost.  An M remembers p_word,

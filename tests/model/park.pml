@@ -22,7 +22,7 @@
  *   G, and loaded after the take from a run queue (acquire), so a stronger one would show nothing else.
  *
  * Abstracted away: the run queue is one set; Gs do any sequence of OPS operations; which registers a context has; P and
- *   its word.  A waiter on a plain thread's stack is in note.pml.
+ *   its word.  A waiter on a foreign thread's stack is in note.pml.
  *
  * Wrong on purpose: COMMIT_BEFORE_SAVE, STATUS_AFTER_UNLOCK, FAILED_COMMIT_FORGETS, CHECK_THEN_STORE,
  *   EXCHANGE_THEN_CLEAR.

@@ -35,7 +35,7 @@ class FdWait : public testing::Test {
   }
 };
 
-// Runs f beside: in a goroutine, and in another call in a plain thread.
+// Runs f beside: in a goroutine, and in another call in a foreign thread.
 template <class Body, class Beside>
 void beside(Body body, Beside f) {
   for (const bool by_thread : {false, true}) {
@@ -200,7 +200,7 @@ TEST_F(FdWait, DeadlineCanBeMadeLongerOrRemoved) {
         (void)e.out.write("x");
       });
       const std::error_code ec = read_error(e.in);
-      // Whoever was late has made the first deadline count.
+      // If the other goroutine was late, the first deadline counts.
       EXPECT_TRUE(!ec || ec == std::errc::timed_out) << ec.message();
       if (!ec) {
         EXPECT_GE(clock::now(), first + 5ms);

@@ -137,7 +137,7 @@ void check_results(Handoff... how) {
 TEST_F(Blocking, ReturnsAndThrowsWhatTheFunctionDoes) {
   in_goroutine([] { check_results(); });
   in_goroutine([] { check_results(handoff); });
-  check_results();  // an ordinary thread
+  check_results();  // a foreign thread
   check_results(handoff);
 }
 

@@ -1,5 +1,5 @@
 // Pauses at function prologues seen from a program that is not built for them itself: shared
-// libraries, plugins and ordinary threads. What happens to calls is in prologue/calls.cc.
+// libraries, plugins and foreign threads. What happens to calls is in prologue/calls.cc.
 // gofer-test: once
 #include <dlfcn.h>
 #include <gofer/gofer.h>

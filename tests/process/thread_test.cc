@@ -1,4 +1,4 @@
-// Ordinary threads beside goroutines: both start goroutines, wait for them and release them;
+// Foreign threads beside goroutines: both start goroutines, wait for them and release them;
 // threads come and go while the goroutines that they started stay.
 #include <gofer/gofer.h>
 #include <gtest/gtest.h>

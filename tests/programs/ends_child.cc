@@ -245,7 +245,7 @@ int abort_in_goroutine() {
 
 std::atomic<int> ended{0};
 
-// As destroyed with its thread: everything that an ordinary thread may do.
+// As destroyed with its thread: everything that a foreign thread may do.
 struct UsesRuntime {
   gofer::wait_group* released = nullptr;
   ~UsesRuntime() {

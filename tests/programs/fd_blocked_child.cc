@@ -60,7 +60,7 @@ int beside_unannounced() {
   return beside_blocked([](auto f) { f(); });
 }
 
-// The same with an ordinary thread that waits: there is one goroutine, and it blocks.
+// The same with a foreign thread that waits: there is one goroutine, and it blocks.
 template <class Block>
 int thread_beside_blocked(Block block) {
   int gate[2];

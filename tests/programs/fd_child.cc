@@ -110,7 +110,7 @@ int dump() {
   return 0;
 }
 
-// The program ends, whoever waits.
+// The program ends, whatever goroutines and threads wait.
 int ends_while_others_wait() {
   const gofer::fd e = event();
   start_detached([e] { e.wait_readable(); });

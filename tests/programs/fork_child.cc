@@ -1,4 +1,4 @@
-// Programs that fork, in goroutines and in ordinary threads. The child of the fork says nothing on
+// Programs that fork, in goroutines and in foreign threads. The child of the fork says nothing on
 // stdout unless the scenario wants it to; the parent says how it ended.
 #include <gofer/gofer.h>
 #include <spawn.h>

@@ -1,4 +1,4 @@
-// Programs that unlock what is not locked, and programs in which everybody waits for a lock, a
+// Programs that unlock what is not locked, and programs in which all wait for a lock, a
 // condition or a permit for ever.
 #include <gofer/gofer.h>
 

@@ -1,4 +1,4 @@
-// Programs in which a goroutine throws and nobody takes the exception, and some in which somebody
+// Programs in which a goroutine throws and no caller takes the exception, and some in which one
 // does.
 #include <gofer/gofer.h>
 

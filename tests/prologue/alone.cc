@@ -1,4 +1,4 @@
-// A program that is built for pauses and has no runtime: whoever raises its guard, it goes on.
+// A program that is built for pauses and has no runtime: when its guard is raised, it goes on.
 #include <cstdint>
 #include <cstdio>
 

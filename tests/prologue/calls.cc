@@ -3,7 +3,7 @@
 // optimisation or another linker each.
 //
 // A check raises the guard right before the call it is about, so that this very prologue pauses; it
-// runs in an ordinary thread and in a goroutine, by itself and under fire from another thread.
+// runs in a foreign thread and in a goroutine, by itself and under fire from another thread.
 #include <alloca.h>
 #include <errno.h>
 #include <fenv.h>

@@ -1,5 +1,5 @@
-// Parking and readying: no wake-up is lost, whoever waits and whoever wakes, and an idle process
-// wakes up.
+// Parking and readying: no wake-up is lost, between goroutines and foreign threads in all roles,
+// and an idle process wakes up.
 #include <gofer/gofer.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Asking the same of goroutines and of ordinary threads.
+// Asking the same of goroutines and of foreign threads.
 #pragma once
 
 #include <gofer/go.h>

@@ -9,7 +9,7 @@
 namespace gofer::test {
 
 /// Calls condition() again and again until it is true; false if that takes longer than `limit`.
-/// Works in goroutines (others run in between) and in ordinary threads (which sleep a little once
+/// Works in goroutines (others run in between) and in foreign threads (which sleep a little once
 /// the wait is no longer a short one, so as to leave the processors to those waited for).
 template <class Condition>
 [[nodiscard]] bool wait_until(Condition&& condition,

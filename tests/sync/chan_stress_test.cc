@@ -30,7 +30,7 @@ using test::waiting_receivers;
 
 using ChannelStress = test::QuiescentTest;
 
-// Goroutines and ordinary threads that are waited for together.
+// Goroutines and foreign threads that are waited for together.
 class Crowd {
  public:
   template <class F>

@@ -164,7 +164,7 @@ TEST_F(SelectStress, CrowdMeetsOnOneChannel) {
   EXPECT_EQ(waiting(c, quit), 0);
 }
 
-// Plain threads and goroutines, fixed cases and a vector of them, all on the same channels.
+// Foreign threads and goroutines, fixed cases and a vector of them, all on the same channels.
 TEST_F(SelectStress, ThreadsAndGoroutinesShareTheWork) {
   const int each = scaled(4'000);
   for (const std::size_t capacity : {0u, 2u}) {

@@ -1,4 +1,4 @@
-// wait_group: counting, waiting, reuse and destruction, among goroutines and ordinary threads.
+// wait_group: counting, waiting, reuse and destruction, among goroutines and foreign threads.
 #include <gofer/gofer.h>
 #include <gtest/gtest.h>
 

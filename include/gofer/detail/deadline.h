@@ -1,8 +1,8 @@
 // Converts time limits from std::chrono to nanoseconds of the clock that the runtime uses,
 // CLOCK_MONOTONIC, which std::chrono::steady_clock reads, too.
 //
-// <chrono> is not included: with g++ 12 it is 31,000 lines, because it brings in streams. Whoever
-// has a duration to pass has included it. So durations and points in time are told by their
+// <chrono> is not included: with g++ 12 it is 31,000 lines, because it brings in streams. Callers
+// that have a duration to pass have included it. So durations and points in time are told by their
 // members.
 #pragma once
 

@@ -24,6 +24,13 @@ inline constexpr auto seq_cst = std::memory_order_seq_cst;
 /// Keeps the compiler, not the processor, from moving memory accesses across.
 inline void compiler_barrier() { std::atomic_signal_fence(std::memory_order_seq_cst); }
 
+/// Adds without a locked instruction: to a counter that has one writer at a time (the holder of a P
+/// or of a lock, an M on its own thread), or to a hint that may lose a count.
+template <class T>
+inline void bump(atomic<T>& counter, T by = 1) {
+  counter.store(counter.load(relaxed) + by, relaxed);
+}
+
 using arch::cpu_relax;
 
 }  // namespace gofer::internal

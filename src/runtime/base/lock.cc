@@ -21,8 +21,9 @@ constexpr int rank_bits = 8;
 constexpr uint64_t last_rank = (1u << rank_bits) - 1;
 constexpr uint64_t no_room = last_rank << (64 - rank_bits);
 
-// A goroutine may be paused outside of the runtime, and nobody waits for one that is: only stopping
-// the world is begun there, and who waits for that lock goes on trying.
+// A goroutine may be paused outside of the runtime, and no lock's waiters wait for one that is.
+// Only stopping the world is begun there, and a goroutine that wants that lock retries instead of
+// sleeping.
 void require_inside(LockRank rank) {
   const M* m = current_m();
   if (m == nullptr || m->in_runtime.load(relaxed) != 0 || rank == LockRank::world) return;
@@ -40,8 +41,8 @@ void lock_slow(std::atomic<uint32_t>& word) {
   while (word.exchange(2, acquire) != 0) os::futex_wait(&word, 2);
 }
 
-// Looks again after pauses that grow: who has the lock can take it some more times meanwhile, with
-// all it protects in its own cache, which is what two cores need to get anything done together.
+// Retries after growing pauses, so the holder can retake the lock cheaply meanwhile, with all that
+// it protects in its own cache. Two cores need that to get anything done together.
 void ShortLock::lock_slow() {
   constexpr int first_pauses = 8;
   constexpr int most_pauses = 64;

@@ -1,9 +1,9 @@
 // The locks of the runtime, and the one order in which they may be taken. Most are a futex word
 // with a short spin.
 //
-// The word is 0 (free), 1 (held) or 2 (held, and somebody may sleep). The spin is short because
+// The word is 0 (free), 1 (held) or 2 (held, and a thread may sleep). The spin is short because
 // with two Ps on two cores the holder may have lost its core: sleeping is then the only way on.
-// Who unlocks a word of 2 wakes one sleeper, which takes the lock as 2 again, so no sleeper is
+// Unlocking a word of 2 wakes one sleeper, which takes the lock as 2 again, so no sleeper is
 // forgotten. Acquire on taking and release on giving back order what the lock protects.
 //
 // A lock may be taken on one stack and released on another of the same thread (a parking goroutine
@@ -63,7 +63,6 @@ class GOFER_LOCKABLE Lock {
   void lock() GOFER_ACQUIRES() { lock_word(word_, rank_); }
   bool try_lock() GOFER_TRIES(true) { return try_lock_word(word_, rank_); }
   void unlock() GOFER_RELEASES() { unlock_word(word_, rank_); }
-  bool held() const { return word_.load(std::memory_order_relaxed) != 0; }
 
  private:
   std::atomic<uint32_t> word_{0};
@@ -71,25 +70,25 @@ class GOFER_LOCKABLE Lock {
 };
 
 /// A lock for some tens of nanoseconds, without a system call in between: releasing it is a plain
-/// store, which saves half of the locked operations of a channel. The price: nobody can be told
-/// that it is free, so who finds it held for long gives up its core for a moment and looks again.
+/// store, which saves half of the locked operations of a channel. The price: no waiter is told that
+/// it is free, so a thread that finds it held for long yields its core for a moment and retries.
 /// To be taken inside the runtime only, where a goroutine is not preempted by us.
-class ShortLock {
+class GOFER_LOCKABLE ShortLock {
  public:
   constexpr explicit ShortLock(LockRank rank) : rank_(rank) {}
-  void lock() {
+  void lock() GOFER_ACQUIRES() {
     if constexpr (checks_enabled) note_locked(rank_);
     lock_another();
   }
-  void unlock() {
+  void unlock() GOFER_RELEASES() {
     if constexpr (checks_enabled) note_unlocked(rank_);
     unlock_another();
   }
   /// While one of the same rank is held; the caller has an order of its own.
-  void lock_another() {
+  void lock_another() GOFER_ACQUIRES() {
     if (word_.exchange(1, std::memory_order_acquire) != 0) lock_slow();
   }
-  void unlock_another() { word_.store(0, std::memory_order_release); }
+  void unlock_another() GOFER_RELEASES() { word_.store(0, std::memory_order_release); }
 
  private:
   void lock_slow();

@@ -66,7 +66,7 @@ inline void sanitizer_end(SanitizerFiber&) {}
 inline void sanitizer_before_switch(SanitizerFiber& from, SanitizerFiber& to, bool from_ends) {
   __sanitizer_start_switch_fiber(from_ends ? nullptr : &from.fake_stack, to.bottom, to.size);
 }
-// `self` runs again; `left` is who ran before it on this thread. The bounds of a thread's own
+// `self` runs again; `left` ran before it on this thread. The bounds of a thread's own
 // stack are learned the first time that it is left.
 inline void sanitizer_after_switch(SanitizerFiber& self, SanitizerFiber* left) {
   const void* bottom;

@@ -20,5 +20,5 @@
 #define GOFER_REQUIRES(...) GOFER_ATTRIBUTE(requires_capability(__VA_ARGS__))
 /// The field is read and written with that lock only.
 #define GOFER_GUARDED_BY(x) GOFER_ATTRIBUTE(guarded_by(x))
-/// The function takes a lock that the next stack releases, or is the only one to run: unchecked.
+/// Unchecked: the next stack releases the lock, or there are several, or no other thread runs.
 #define GOFER_UNCHECKED_LOCKS GOFER_ATTRIBUTE(no_thread_safety_analysis)

@@ -28,10 +28,10 @@ struct alignas(64) Slab {
 
 struct Records {
   Lock lock{LockRank::records};
-  GFreeList free;
+  GFreeList free GOFER_GUARDED_BY(lock);
   atomic<int> free_count{0};
-  atomic<Slab*> slabs{nullptr};  // the newest first; only ever grows
-  size_t next_size = 0;          // 0: the smallest
+  atomic<Slab*> slabs{nullptr};                 // the newest first; only ever grows
+  size_t next_size GOFER_GUARDED_BY(lock) = 0;  // 0: the smallest
 };
 
 constinit Records records;
@@ -50,7 +50,7 @@ Slab* new_slab_of(size_t size) {
 }
 
 // Where there is no room for a large slab and its stacks, there may be for a small one.
-Slab* new_slab() {
+Slab* new_slab() GOFER_REQUIRES(records.lock) {
   const bool charged = stacks_are_charged_early();
   const size_t largest = charged ? largest_charged_slab : largest_slab;
   if (records.next_size == 0) records.next_size = charged ? smallest_charged_slab : smallest_slab;
@@ -63,8 +63,8 @@ Slab* new_slab() {
   return nullptr;
 }
 
-// Needs the lock. A record no goroutine has had yet.
-G* fresh_record() {
+// A record that no goroutine has had yet.
+G* fresh_record() GOFER_REQUIRES(records.lock) {
   Slab* slab = records.slabs.load(relaxed);
   if (slab == nullptr || slab->used.load(relaxed) == slab->capacity) {
     slab = new_slab();
@@ -77,12 +77,14 @@ G* fresh_record() {
   return g;
 }
 
-G* take_locked() {
+G* take_locked() GOFER_REQUIRES(records.lock) {
   G* g = records.free.pop();
   return g != nullptr ? g : fresh_record();
 }
 
-void publish_count() { records.free_count.store(records.free.count(), relaxed); }
+void publish_count() GOFER_REQUIRES(records.lock) {
+  records.free_count.store(records.free.count(), relaxed);
+}
 
 }  // namespace
 

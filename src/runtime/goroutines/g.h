@@ -75,11 +75,25 @@ struct alignas(64) G {
 
   alignas(detail::closure_align) std::byte closure[detail::closure_size];
 
+  // All but the code that switches to a goroutine, or walks its stack, goes through these.
   bool has_stack() const { return head != nullptr; }
+  /// It has not begun: it gets a stack when it first runs.
+  bool needs_stack() const { return head == nullptr; }
   /// The M that runs it, or nullptr.
   M* m() const { return head != nullptr ? head->m.load(relaxed) : nullptr; }
   /// The only M that may run it, or nullptr: it is bound to that M's thread, or tied to it.
   M* own_m() const { return head != nullptr ? head->own_m : nullptr; }
+  /// While it runs, so it has a stack.
+  void set_m(M* m) { head->m.store(m, relaxed); }
+  void bind_to(M* m) { head->own_m = m; }
+  void tie_to(M* m) {
+    head->own_m = m;
+    head->tied = true;
+  }
+  void let_go() {
+    head->own_m = nullptr;
+    head->tied = false;
+  }
   /// Waits for a P for the thread that it was paused or lost its P in.
   bool tied() const { return head != nullptr && head->tied; }
   /// It has called lock_os_thread.

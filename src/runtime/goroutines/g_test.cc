@@ -82,7 +82,7 @@ TEST(GStatus, EveryStateHasANameOfItsOwn) {
 
 class GStatusDeathTest : public testing::Test {
  protected:
-  // Nobody else runs in this process: the fast way is safe, and there are many.
+  // No other thread runs in this process: the fast way is safe, and there are many.
   void SetUp() override { testing::FLAGS_gtest_death_test_style = "fast"; }
 };
 

@@ -2,8 +2,8 @@
 //
 // The unwinder calls stop() for every frame and then the frame's cleanups; at the end of the stack
 // (gofer_entry's CFI says so) the goroutine ends from within stop(), deep in the unwinder's frames,
-// which nobody needs any more. A catch (...) that does not rethrow makes the C++ runtime delete the
-// exception: that is the moment to say that goexit cannot be stopped.
+// which are not needed any more. A catch (...) that does not rethrow makes the C++ runtime delete
+// the exception: that is the moment to say that goexit cannot be stopped.
 //
 // The exception looks like one of C++'s own. With a foreign one, a catch (...) that rethrows inside
 // of another catch block would end the process: libstdc++ does not nest foreign exceptions.

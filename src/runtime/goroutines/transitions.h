@@ -50,13 +50,13 @@ inline void run_on(M* m, G* g, GStatus from) {
   compiler_barrier();
   if (g->trimming.load(relaxed)) [[unlikely]]
     wait_until_trimmed(g);
-  g->head->m.store(m, relaxed);
+  g->set_m(m);
   m->curg = g;
 }
 
 /// g is not on an M any more.
 inline void leave_m(G* g, GStatus to) {
-  g->head->m.store(nullptr, relaxed);
+  g->set_m(nullptr);
   set_status(g, GStatus::running, to);
 }
 

@@ -34,8 +34,8 @@ constexpr uint32_t max_slabs = 16 * 1024;
 
 struct Records {
   Lock lock{LockRank::records};
-  PollDesc* free = nullptr;
-  uint32_t used = 0;
+  PollDesc* free GOFER_GUARDED_BY(lock) = nullptr;
+  uint32_t used GOFER_GUARDED_BY(lock) = 0;
   atomic<PollDesc*> slabs[max_slabs] = {};
 };
 constinit Records records;
@@ -44,15 +44,15 @@ constinit Records records;
 // poller. Written under the lock of the records, first before poll_state.in_use.
 constinit atomic<uint64_t> instance{0};
 constinit atomic<int> bell{-1};         // of that poller
-constinit atomic<bool> is_deaf{false};  // the bell has failed to wake somebody
+constinit atomic<bool> is_deaf{false};  // the bell has failed to wake an M
 constinit atomic<int> failure{0};       // why events cannot be had any more: an errno value
 
 os::Poller poller_of(uint64_t used) {
   return {static_cast<int>(static_cast<uint32_t>(used)), bell.load(relaxed)};
 }
 
-// 0 or an errno value. Needs the lock of the records.
-int open_instance_locked() {
+// Returns 0 or an errno value.
+int open_instance_locked() GOFER_REQUIRES(records.lock) {
   os::Poller opened;
   if (const int error = os::poller_open(opened); error != 0) return error;
   bell.store(opened.bell, relaxed);
@@ -117,8 +117,8 @@ void put_record(PollDesc* desc) {
   records.free = desc;
 }
 
-// Takes the waiter of a side out, if the caller may end its wait. With the lock.
-Waiter* take_waiter(PollSide& side) {
+// Takes the waiter of a side out, if the caller may end its wait.
+Waiter* take_waiter(PollSide& side) GOFER_REQUIRES(side.lock) {
   Waiter* w = side.waiter;
   side.waiter = nullptr;
   return w != nullptr && claim(w) ? w : nullptr;
@@ -141,9 +141,7 @@ void tell(PollDesc* desc, PollSide& side, uint32_t tag, bool ends, GQueue& list)
   if (G* g = wake_thread_or_get(w); g != nullptr) list.push_back(g);
 }
 
-void unlock_side(void* side) { static_cast<PollSide*>(side)->lock.unlock(); }
-
-// Those who wait look for themselves what has changed.
+// A waiter that is roused looks for itself what has changed.
 void rouse(PollSide& side) {
   Inside inside;
   side.lock.lock();
@@ -229,7 +227,7 @@ void replace_instance(uint64_t used, GQueue& list) {
   }
   for_each_record([&](PollDesc* desc) { watch_again(desc, list); });
   // A poller that sleeps in the old instance hears nothing of the new one, and while it sleeps
-  // nobody else polls. A signal ends its call.
+  // no other M polls. A signal ends its call.
   if (M* m = idle_ms.poller.load(acquire); m != nullptr && m != current_m()) signal_m(m);
 }
 
@@ -297,10 +295,9 @@ void poll_free(PollDesc* desc, int fd) {
   desc->ended.store(false, relaxed);
   desc->closed.store(false, relaxed);
   desc->lost.store(false, relaxed);
-  for (PollSide* side : {&desc->in, &desc->out}) {
-    side->ready = false;
-    side->deadline_ns.store(no_deadline, relaxed);
-  }
+  desc->in.ready = desc->out.ready = false;
+  desc->in.deadline_ns.store(no_deadline, relaxed);
+  desc->out.deadline_ns.store(no_deadline, relaxed);
   desc->out.lock.unlock_another();
   desc->in.lock.unlock();
   // A duplicate of the descriptor would keep it there, and the number may soon be another's.
@@ -332,7 +329,7 @@ PollEnd poll_wait(PollDesc* desc, PollSide& side, Closable* done) {
     Waiter w(m);
     side.waiter = &w;
     poll_state.waiters.fetch_add(1, relaxed);
-    const bool roused = park(m, w, WaitReason::io_wait, {unlock_side, &side}, limit);
+    const bool roused = park(m, w, WaitReason::io_wait, released_by_park(side.lock), limit);
     poll_state.waiters.fetch_sub(1, relaxed);
     if (roused && w.ok) return PollEnd::ready;
     if (roused) continue;

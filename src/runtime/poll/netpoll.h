@@ -36,8 +36,10 @@ struct Closable;  // runtime/wait/park.h
 
 struct alignas(64) PollSide {
   ShortLock lock{LockRank::primitive};
-  bool ready = false;        // an event has come since the last wait
-  Waiter* waiter = nullptr;  // at most one: those of one side take turns (io/fd.cc)
+  /// An event has come since the last wait.
+  bool ready GOFER_GUARDED_BY(lock) = false;
+  /// At most one: those of one side take turns (io/fd.cc).
+  Waiter* waiter GOFER_GUARDED_BY(lock) = nullptr;
   atomic<int64_t> deadline_ns{no_deadline};
 };
 

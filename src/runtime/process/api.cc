@@ -74,7 +74,7 @@ void lock_os_thread() {
   if (m == nullptr) return;
   StackHead* head = m->curg->head;
   ++head->locks;
-  head->own_m = m;
+  m->curg->bind_to(m);
   m->own_g = m->curg;
   leave(m);
 }
@@ -85,7 +85,7 @@ void unlock_os_thread() {
   StackHead* head = m->curg->head;
   const int of_mask = head->own_mask ? 1 : 0;  // stays while the goroutine has its own signal mask
   if (head->locks > of_mask && --head->locks == 0) {
-    head->own_m = nullptr;
+    m->curg->let_go();
     m->own_g = nullptr;
   }
   leave(m);
@@ -120,8 +120,7 @@ scheduler_stats stats() {
   s.global_queue = global_count_locked();
   sched_lock.unlock();
   if (m != nullptr) leave(m);
-  for (int i = 0; i < s.gomaxprocs; ++i) {
-    P* p = p_table.all[i].load(acquire);
+  for (const P* p : ps_between(0, s.gomaxprocs)) {
     s.procs.push_back({.started = p->started.load(relaxed),
                        .switches = p->switches.load(relaxed),
                        .steals = p->steals.load(relaxed),

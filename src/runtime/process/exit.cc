@@ -41,6 +41,7 @@
 #include "runtime/procs/current.h"
 #include "runtime/procs/lost.h"
 #include "runtime/procs/retake.h"
+#include "runtime/procs/transitions.h"
 #include "runtime/report/panic.h"
 #include "runtime/sched/sched_lock.h"
 #include "runtime/threads/threads.h"
@@ -53,7 +54,7 @@ namespace {
 
 constinit atomic<int> exit_status{0};
 
-// The thread of m is a foreign thread from now on. Its goroutine stays what it is on: nobody will
+// The thread of m is a foreign thread from now on. Its goroutine stays what it is on: no M will
 // ever switch to it. The record of m is not used again.
 void leave_scheduler(M* m) {
   sigset_t urgent;
@@ -65,7 +66,7 @@ void leave_scheduler(M* m) {
   {
     LockGuard guard(sched_lock);
     has_p = keep_p(m);
-    if (!has_p) m->p = nullptr;  // noticed: it cannot be given back any more
+    if (!has_p) transition::accepted_loss(m);
     forget_lost(m);
     transition::ended(m);
   }
@@ -89,7 +90,7 @@ struct ExitWatch {
 };
 thread_local ExitWatch exit_watch;
 
-// The tracer's thread writes what it has, unless it waits for a lock that nobody releases any more.
+// The tracer's thread writes what it has, unless it waits for a lock that is never released.
 constexpr int64_t longest_finish_ns = 10'000'000'000;
 
 [[gnu::destructor(101)]] void finish_exit() {

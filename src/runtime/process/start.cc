@@ -26,6 +26,7 @@
 #include "runtime/procs/procs.h"
 #include "runtime/procs/retake.h"
 #include "runtime/procs/stop_world.h"
+#include "runtime/procs/transitions.h"
 #include "runtime/report/panic.h"
 #include "runtime/sched/sched_lock.h"
 #include "runtime/sched/switch.h"
@@ -70,10 +71,7 @@ void on_fork_child() {
   process.started.store(false, relaxed);
   forget_report();
   tracer::forget_in_child();
-  if (M* m = current_m(); m != nullptr) {
-    m->p_word = ~uint64_t{0};
-    m->in_doubt.store(1, relaxed);
-  }
+  if (M* m = current_m(); m != nullptr) transition::forked(m);
 }
 
 GuardKind guard_kind(DebugEnv::Guard wanted) {
@@ -110,7 +108,7 @@ void read_environment() {
   for (int i = got - 1; i >= 0; --i) put_idle_p(p_table.all[i].load(relaxed));
 }
 
-// The runtime's own threads take no signals; Ms have the mask of who starts the runtime.
+// The runtime's own threads take no signals; Ms have the starter's mask.
 int start_own_threads() {
   sigset_t all;
   sigset_t was;

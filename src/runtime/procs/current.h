@@ -21,8 +21,8 @@ namespace gofer::internal {
 inline M* current_m() { return arch::current_m(); }
 
 /// The gate: from here to leave() the P cannot be taken away. False: m is in doubt whether it still
-/// has its P, and has to settle that first. p_word.h proves this one; nobody else writes in_runtime
-/// = 1 before a look at in_doubt.
+/// has its P, and has to settle that first. p_word.h proves this one. No other code enters by
+/// in_runtime = 1; the tracer's own entry (trace/writer.h) touches no P.
 inline bool pass_gate(M* m) {
   m->in_runtime.store(1, relaxed);
   compiler_barrier();  // the processor's part of this fence is the taker's membarrier

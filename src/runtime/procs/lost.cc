@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t budget_ns = 1'000'000;  // processor time of a thread without a P
 constexpr int looks_a_round = 16;
-uint32_t next = 1;  // the M to begin the next round with
+uint32_t last = 1;  // the M at which the last round ended
 
 void look_at(M* m) {
   const int64_t cpu = os::thread_cpu_ns(m->tid);
@@ -54,17 +54,15 @@ void forget_lost(M* m) {
 
 void pause_lost() {
   if (lost_ms.load(relaxed) == 0) return;
-  uint32_t id = next;
-  for (int looked = 0; looked < looks_a_round;) {
-    M* m = m_table[id].load(acquire);
-    if (m != nullptr && m->lost_in.load(acquire) != no_crowd) {
-      ++looked;
-      look_at(m);
-    }
-    id = m != nullptr ? id + 1 : 1;
-    if (id == next) break;
-  }
-  next = id;
+  const uint32_t first = last;
+  int looked = 0;
+  do {
+    M* m = m_after(last);
+    last = m->id;
+    if (m->lost_in.load(acquire) == no_crowd) continue;
+    ++looked;
+    look_at(m);
+  } while (last != first && looked < looks_a_round);
 }
 
 }  // namespace gofer::internal

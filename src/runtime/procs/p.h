@@ -12,6 +12,7 @@
 #include "runtime/goroutines/g.h"
 #include "runtime/procs/p_word.h"
 #include "runtime/sched/run_queue.h"
+#include "runtime/sched/sched_lock.h"
 #include "runtime/stacks/stack.h"
 #include "runtime/wait/timer.h"
 
@@ -44,8 +45,8 @@ struct alignas(128) P {
   atomic<uint64_t> stolen{0};
 
   atomic<uint32_t> syscalltick{0};  // blocking calls announced
-  // Of the goroutine that was resumed when schedtick was slice_tick, by who resumed it on its own
-  // thread; for all others sysmon takes the time at which it first saw them.
+  // Of the goroutine that was resumed when schedtick was slice_tick, set by the M that resumed it
+  // on its own thread; for all others sysmon takes the time at which it first saw them.
   atomic<uint32_t> slice_tick{0};
   atomic<int64_t> slice_start_ns{0};  // less than resumed_ns if it had run before in this slice
   atomic<int64_t> resumed_ns{0};
@@ -53,8 +54,9 @@ struct alignas(128) P {
   GFreeList free_gs;
   StackCache stacks;
 
-  P* link = nullptr;        // in a list of Ps, under the scheduler's lock
-  M* taken_from = nullptr;  // while the world is stopped: the M that may get it back
+  P* link GOFER_GUARDED_BY(sched_lock) = nullptr;  // in a list of Ps
+  /// While the world is stopped: the M that may get it back.
+  M* taken_from GOFER_GUARDED_BY(sched_lock) = nullptr;
 
   RunQueue<G> queue;
   TimerHeap timers;  // has a lock of its own
@@ -62,12 +64,6 @@ struct alignas(128) P {
   uint64_t traced_in = 0;    // the last generation of a trace that mentions it: trace/writer.h
   uint64_t trace_count = 0;  // its events in that generation
 };
-
-/// A counter that only the P's holder writes.
-template <class T>
-inline void bump(atomic<T>& counter, T by = 1) {
-  counter.store(counter.load(relaxed) + by, relaxed);
-}
 
 inline uint32_t next_random(P* p) {
   uint32_t x = p->random;

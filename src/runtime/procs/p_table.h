@@ -20,9 +20,11 @@ struct alignas(64) PTable {
 
 [[gnu::visibility("hidden")]] extern PTable p_table;
 
+/// The Ps from P::id `first` to before `end`.
+inline Walk<P> ps_between(int first, int end) { return {p_table.all + first, p_table.all + end}; }
 /// The Ps in use, GOMAXPROCS of them: `for (P* p : all_ps())`.
-inline Walk<P> all_ps() { return {p_table.all, p_table.all + p_table.in_use.load(acquire)}; }
+inline Walk<P> all_ps() { return ps_between(0, p_table.in_use.load(acquire)); }
 /// The same and those that a smaller GOMAXPROCS has put aside.
-inline Walk<P> ps_ever() { return {p_table.all, p_table.all + max_procs}; }
+inline Walk<P> ps_ever() { return ps_between(0, max_procs); }
 
 }  // namespace gofer::internal

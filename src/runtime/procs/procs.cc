@@ -44,7 +44,6 @@ void acquire_p(M* m, P* p) {
 
 P* release_p(M* m) {
   P* p = m->p;
-  m->p = nullptr;
   transition::given_up(m, p);
   return p;
 }
@@ -56,16 +55,38 @@ void put_idle_p(P* p) {
   wake_state.idle_p_count.fetch_add(1, seq_cst);
 }
 
-P* take_idle_p() {
-  P* p = idle_ps;
-  if (p == nullptr) return nullptr;
-  idle_ps = p->link;
+namespace {
+
+// Takes the P out of the list to which `at` points.
+P* unlink_idle_p(P** at) GOFER_REQUIRES(sched_lock) {
+  P* p = *at;
+  *at = p->link;
   p->link = nullptr;
   transition::left_idle(p);
   wake_state.idle_p_count.fetch_sub(1, seq_cst);
   if (wake_state.sysmon_sleeps.load(seq_cst) == static_cast<uint32_t>(SysmonSleep::deep))
     wake_sysmon();
   return p;
+}
+
+}  // namespace
+
+P* take_idle_p() { return idle_ps != nullptr ? unlink_idle_p(&idle_ps) : nullptr; }
+
+P* take_idle_p_with_work() {
+  for (P** at = &idle_ps; *at != nullptr; at = &(*at)->link) {
+    if (global_count_locked() != 0 || !(*at)->queue.empty()) return unlink_idle_p(at);
+  }
+  return nullptr;
+}
+
+int drain_idle_stacks() {
+  int drained = 0;
+  for (P* p = idle_ps; p != nullptr; p = p->link) {
+    drained += p->stacks.count;
+    drain_stacks(p->stacks, 0);
+  }
+  return drained;
 }
 
 P* take_unused_p() {
@@ -113,13 +134,12 @@ void wake_p_slow() {
     LockGuard guard(sched_lock);
     P* p = take_idle_p();
     if (p == nullptr) {
-      // Under the lock, and need_spinning after the count: a submitter that relied on our count
-      // until now has queued its work, and the M that holds the missing P looks for work before it
-      // gives the P up.
+      // Under the lock: a submitter that relied on our count until now has queued its work, and the
+      // M that holds the missing P looks for work before it gives the P up.
       drop_relied_on_spinning();
       return;
     }
-    wake_state.need_spinning.store(0, seq_cst);
+    note_spinner_chosen();
     wakeup = start_m_locked(p, true);
   }
   wakeup.now();
@@ -127,11 +147,16 @@ void wake_p_slow() {
 
 namespace {
 
+// Where tied goroutines are to come first: p goes to one of them. Returns its M, or nullptr.
+M* start_tied_if_first_locked(P* p, Pass to) GOFER_REQUIRES(sched_lock) {
+  return to == Pass::to_tied ? start_tied_locked(p) : nullptr;
+}
+
 // p has no work of its own and the world does not stop: it goes to an M that looks for work, if
 // none does and no other P is idle.
 Wakeup hand_off_without_work_locked(P* p) GOFER_REQUIRES(sched_lock) {
   if (wake_state.idle_p_count.load(relaxed) == 0 && add_only_spinning()) {
-    wake_state.need_spinning.store(0, seq_cst);
+    note_spinner_chosen();
     return start_m_locked(p, true);
   }
   transition::freed(p);
@@ -139,7 +164,7 @@ Wakeup hand_off_without_work_locked(P* p) GOFER_REQUIRES(sched_lock) {
   // Timers that are due have waited for an idle P.
   if (idle_ms.sleeper != nullptr && earliest_timer_ns() <= os::now_ns()) wake_m(idle_ms.sleeper);
   // The spinning M that we saw may have found work and no idle P for the next one: this is it.
-  if (wake_state.need_spinning.load(seq_cst) == 0) return {};
+  if (!spinner_wanted()) return {};
   add_spinning();
   return start_m_locked(take_idle_p(), true);
 }
@@ -150,9 +175,7 @@ Wakeup hand_off_locked(P* p, Pass to) GOFER_REQUIRES(sched_lock) {
     stop_p_locked(p);
     return {};
   }
-  if (to == Pass::to_tied) {
-    if (M* m = start_tied_locked(p); m != nullptr) return {m};
-  }
+  if (M* m = start_tied_if_first_locked(p, to); m != nullptr) return {m};
   if (!p->queue.empty() || global_count_locked() != 0) return start_m_locked(p, false);
   return hand_off_without_work_locked(p);
 }
@@ -170,8 +193,7 @@ void hand_off(P* p, Pass to) {
 
 void give_up_p(M* m) {
   P* p = m->p;
-  m->in_doubt.store(1, relaxed);
-  transition::given_up(m, p);
+  transition::left_behind(m, p);
   hand_off(p);
 }
 
@@ -184,9 +206,7 @@ bool can_pass_on_locked(P* p, Pass to) {
 }
 
 Wakeup pass_on_locked(P* p, Pass to) {
-  if (to == Pass::to_tied) {
-    if (M* m = start_tied_locked(p); m != nullptr) return {m};
-  }
+  if (M* m = start_tied_if_first_locked(p, to); m != nullptr) return {m};
   set_budget(p, to);
   G* next = next_global_locked();
   const bool globally = next != nullptr && (p->queue.empty() || urgent_waits());

@@ -25,6 +25,10 @@ void take_given_p(M* m);
 
 void put_idle_p(P* p) GOFER_REQUIRES(sched_lock);
 P* take_idle_p() GOFER_REQUIRES(sched_lock);
+/// Takes an idle P whose queue is not empty, or any idle P if the global queue is not empty.
+P* take_idle_p_with_work() GOFER_REQUIRES(sched_lock);
+/// Moves the free stacks of all idle Ps to the pool. Returns how many.
+int drain_idle_stacks() GOFER_REQUIRES(sched_lock);
 /// Takes an idle P, or one that was given to a thread which is yet to be started. The start of a
 /// thread may take long: it may wait for a lock of libc whose owner waits for this very P.
 P* take_unused_p() GOFER_REQUIRES(sched_lock);

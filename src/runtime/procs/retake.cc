@@ -23,16 +23,14 @@ constinit Taking taking;
 
 void tie_locked(M* m, bool front) {
   G* g = m->curg;
-  if (g->head->own_m == nullptr) {
-    g->head->own_m = m;
-    g->head->tied = true;
+  if (g->own_m() == nullptr) {
+    g->tie_to(m);
     m->own_g = g;
     bump(thread_gate.tied);
   }
   m->paused_ns = os::now_ns();
   m->last_cpu = os::current_cpu();
-  m->p = nullptr;  // noticed: it cannot be given back any more
-  m->p_word = 0;
+  transition::accepted_loss(m);
   if (m->paused.load(relaxed)) {
     transition::paused(m, g);
   } else {
@@ -45,9 +43,8 @@ bool wait_tied(M* m, P* before) {
   G* g = m->curg;
   const bool given = wait_for_p(m);
   const bool released = !given && m->released.exchange(false, acq_rel);
-  if (g->head->tied && (given || released)) {
-    g->head->own_m = nullptr;
-    g->head->tied = false;
+  if (g->tied() && (given || released)) {
+    g->let_go();
     m->own_g = nullptr;
   }
   if (!given) {
@@ -55,8 +52,7 @@ bool wait_tied(M* m, P* before) {
       transition::released(m, g);
       note_lost(m, -1, call_crowd);
     }
-    m->p = before;  // for enter(), which will find that it is not ours
-    m->in_doubt.store(1, relaxed);
+    transition::goes_on_in_doubt(m, before);
     return false;
   }
   P* p = m->p;
@@ -81,17 +77,7 @@ bool release_paused() {
   return true;
 }
 
-// By the word alone, whatever takers do meanwhile: `running` and `retaking` of our generation mean
-// that the P is ours.
-bool keep_p(M* m) {
-  const PWord mine(m->p_word);
-  uint64_t word = mine.with(PWordState::retaking).bits();
-  while (!m->p->word.compare_exchange_strong(word, mine.bits(), acq_rel)) {
-    if (word == mine.bits()) return true;
-    if (word != mine.with(PWordState::retaking).bits()) return false;
-  }
-  return true;
-}
+bool keep_p(M* m) { return transition::kept(m); }
 
 bool take_any_p_locked(M* m) {
   P* p = take_unused_p();
@@ -102,7 +88,7 @@ bool take_any_p_locked(M* m) {
 
 namespace {
 
-// The process ends, and nobody gives up a P any more. Goroutines stop here; the one that runs the
+// The process ends, and no M gives up a P any more. Goroutines stop here; the one that runs the
 // exit handlers takes any P that it can get.
 void enter_at_exit(M* m) {
   if (process.exit_m.load(relaxed) != m) os::sleep_for_ever();

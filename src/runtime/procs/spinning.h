@@ -6,18 +6,21 @@
 // No work may be overlooked between "found nothing" and "asleep". The submitter queues the
 // goroutine, then reads the count. The spinning M puts its P on the idle list, lowers the count,
 // then looks at every queue again. Both sides are seq_cst (a store-load pair on each), so either
-// the submitter sees that nobody spins and wakes an M, or the spinning M sees the goroutine.
+// the submitter sees that no M spins and wakes one, or the spinning M sees the goroutine.
 //
 // need_spinning covers an M that may not spin. It gives up its P after its own look at the queues,
 // while the submitter has seen no idle P. The M puts the P on the idle list and then reads
 // need_spinning; the submitter sets need_spinning and then reads the number of idle Ps. One of them
-// sees the other. A thread that has announced a spinning M and then finds no idle P or no thread
-// for it sets need_spinning, too: the next M that gives up its P looks for work then.
+// sees the other. A thread that has announced a spinning M and then finds no idle P for it sets
+// need_spinning, too: the next M that gives up its P looks for work then. If it finds a P and no
+// thread, need_spinning would not help: the P stays idle, and an M looks at the global queue and at
+// the idle Ps once more before it sleeps (stop_m).
 //
 // Waking a sleeping thread costs the waker microseconds, and it takes tens of them until the thread
 // runs. So wake_p wakes an M only if a P is idle and no M is looking for work already.
 //
-// tests/model/idle.pml checks this. The count changes in the functions below and nowhere else.
+// tests/model/idle.pml checks this. The count and need_spinning change in the functions below and
+// nowhere else.
 #pragma once
 
 #include "runtime/base/assert.h"
@@ -51,13 +54,21 @@ inline void wake_p() {
   }
 }
 
+/// Asks the next M that gives up its P to spin instead.
+inline void want_spinner() { wake_state.need_spinning.store(1, seq_cst); }
+/// Whether that was asked. An M that makes a P idle looks after it has done so.
+inline bool spinner_wanted() { return wake_state.need_spinning.load(seq_cst) != 0; }
+/// An M that spins, or will, was chosen.
+inline void note_spinner_chosen() { wake_state.need_spinning.store(0, seq_cst); }
+
 /// One more M spins, or a P is on its way to an M that will.
 inline void add_spinning() {
   wake_state.spinning_ms.fetch_add(1, seq_cst);
-  wake_state.need_spinning.store(0, seq_cst);
+  note_spinner_chosen();
 }
 
-/// The same if no M spins yet. Returns false if one does.
+/// Counts an M that will spin if no M spins yet. Returns false if one does. The caller then finds a
+/// P for it and calls note_spinner_chosen(), or drop_relied_on_spinning().
 inline bool add_only_spinning() {
   int32_t none = 0;
   return wake_state.spinning_ms.compare_exchange_strong(none, 1, seq_cst);
@@ -71,9 +82,10 @@ inline void drop_spinning() {
 }
 
 /// The same, and a submitter may have relied on it: the next M that gives up its P spins instead.
+/// The order matters, because an M that begins to spin withdraws the request.
 inline void drop_relied_on_spinning() {
   drop_spinning();
-  wake_state.need_spinning.store(1, seq_cst);
+  want_spinner();
 }
 
 inline void start_spinning(M* m) {

@@ -1,16 +1,17 @@
 // Stop the world, and gomaxprocs(n) by it.
 //
-// The world is stopped when nobody but the stopper touches a P. That does not need every goroutine
-// to stop: an M that computes or blocks outside of the runtime loses its P by the P word (p_word.h)
-// within microseconds, and only notices at its next entry, if it does not get the P back before. An
-// M inside the runtime comes to the scheduler or leaves the runtime soon; idle Ps are taken under
-// the lock. Without membarrier a signal asks the Ms outside of the runtime to give up their Ps;
-// without signals, too, there is only the waiting for goroutines to call the runtime.
+// The world is stopped when no thread but the stopper touches a P. That does not need every
+// goroutine to stop: an M that computes or blocks outside of the runtime loses its P by the P word
+// (p_word.h) within microseconds, and only notices at its next entry, if it does not get the P back
+// before. An M inside the runtime comes to the scheduler or leaves the runtime soon; idle Ps are
+// taken under the lock. Without membarrier a signal asks the Ms outside of the runtime to give up
+// their Ps; without signals, too, there is only the waiting for goroutines to call the runtime.
 #include "runtime/procs/stop_world.h"
 
 #include <gofer/go.h>
 
 #include <new>
+#include <utility>
 
 #include "os/cpu_count.h"
 #include "os/memory.h"
@@ -40,7 +41,7 @@ namespace {
 
 constexpr int64_t retry_ns = 100'000;
 
-// Outside of the runtime, because who waits for the world must not keep it from stopping.
+// Outside of the runtime, because a caller that waits for the world must not keep it from stopping.
 void lock_world() GOFER_ACQUIRES(world.lock) {
   if (current_m() == nullptr) {
     world.lock.lock();
@@ -89,16 +90,16 @@ bool all_stopped() {
   return world.stop_wait == 0;
 }
 
-// Needs the lock. The M has not noticed that it lost its P: it has it again, as it was.
-bool give_back(P* p) {
+// If the M has not noticed that it lost p, it has p again, as it was.
+bool give_back(P* p) GOFER_REQUIRES(sched_lock) {
   M* m = p->taken_from;
   p->taken_from = nullptr;
   if (m == nullptr || m->p != p) return false;
   return transition::given_back(m, p);
 }
 
-// Needs the lock. The same, but it shall not have it again.
-void not_given_back(P* p) {
+// Under sched_lock: the M that p was taken from has lost p for good.
+void not_given_back(P* p) GOFER_REQUIRES(sched_lock) {
   M* m = p->taken_from;
   p->taken_from = nullptr;
   if (m == nullptr || m->p != p) return;
@@ -115,7 +116,7 @@ P* new_p(int id) {
   return p;
 }
 
-// The lock is held. What the P had goes to the global places.
+// What p had goes to the global queue, lists and pools.
 void retire_p(P* p) GOFER_REQUIRES(sched_lock) {
   drain_local_locked(p);
   drain_free_gs(p->free_gs, 0);
@@ -126,16 +127,15 @@ void retire_p(P* p) GOFER_REQUIRES(sched_lock) {
   transition::removed(p);
 }
 
-// The caller's own P may be among the retired.
-void keep_a_p(M* m) {
+// The P of m, which has changed their number, may be among those put aside.
+void keep_a_p(M* m) GOFER_REQUIRES(sched_lock) {
   if (m == nullptr || m->p->id < static_cast<uint32_t>(p_table.in_use.load(relaxed))) return;
   P* first = p_table.all[0].load(relaxed);
   not_given_back(first);
   acquire_p(m, first);
 }
 
-// Needs the lock. Every P goes to the M that it was taken from, or is idle; those that have work
-// are returned as a list.
+// Every P goes to the M that it was taken from, or is idle. Returns a list of those that have work.
 P* restart_ps(const M* m) GOFER_REQUIRES(sched_lock) {
   P* with_work = nullptr;
   for (int i = p_table.in_use.load(relaxed) - 1; i >= 0; --i) {
@@ -189,12 +189,11 @@ void start_the_world(M* m) {
     with_work = restart_ps(m);
   }
   while (with_work != nullptr) {
-    P* p = with_work;
-    with_work = p->link;
-    p->link = nullptr;
     Wakeup wakeup;
     {
       LockGuard guard(sched_lock);
+      P* p = with_work;
+      with_work = std::exchange(p->link, nullptr);
       wakeup = start_m_locked(p, false);
     }
     wakeup.now();
@@ -218,8 +217,10 @@ int resize_ps(int n) {
     }
     if (i >= old) transition::added(p);
   }
-  for (int i = n; i < old; ++i) retire_p(p_table.all[i].load(relaxed));
-  for (int i = 0; i < n; ++i) p_table.all[i].load(relaxed)->queue.set_alone(n == 1);
+  if (n < old) {
+    for (P* p : ps_between(n, old)) retire_p(p);
+  }
+  for (P* p : ps_between(0, n)) p->queue.set_alone(n == 1);
   p_table.in_use.store(n, release);
   return n;
 }
@@ -241,7 +242,9 @@ int gomaxprocs(int n) {
   const int old = p_table.in_use.load(relaxed);
   if (n != old) {
     TimerHeap& first = p_table.all[0].load(relaxed)->timers;
-    for (int i = n; i < old; ++i) p_table.all[i].load(relaxed)->timers.move_all(first);
+    if (n < old) {
+      for (P* p : ps_between(n, old)) p->timers.move_all(first);
+    }
     int got;
     {
       LockGuard guard(sched_lock);

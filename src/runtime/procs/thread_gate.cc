@@ -4,6 +4,7 @@
 
 #include "os/process.h"
 #include "os/thread.h"
+#include "runtime/base/units.h"
 #include "runtime/procs/lost.h"
 #include "runtime/procs/p_table.h"
 #include "runtime/report/panic.h"
@@ -17,7 +18,6 @@ constinit ThreadGate thread_gate;
 
 namespace {
 
-constexpr int64_t ms = 1'000'000;
 constexpr int64_t s = 1'000 * ms;
 constexpr double pauses_per_s = 300;
 constexpr double most_pauses_by_s = 16;
@@ -45,7 +45,7 @@ struct Crowd {
   // Of sysmon alone:
   uint32_t returned_seen = 0;
   int64_t refused_ns = 0;  // the last refusal
-  int64_t stalled_ns = 0;  // for so long a P was refused, and nobody came back
+  int64_t stalled_ns = 0;  // for so long a P was refused, and no thread came back
 };
 
 constinit Crowd crowds[1 + futex_crowds];

@@ -21,13 +21,13 @@
 //     for it. A P whose thread sleeps at a futex always goes to a tied goroutine first: that one
 //     may be the paused owner of the lock.
 //   - Goroutines that have begun may wait for one that has not. Such a program shows by time: each
-//     room grows while nobody leaves it. For tied goroutines the clock t counts processor time
+//     room grows while none leaves it. For tied goroutines the clock t counts processor time
 //     that they used in vain, that is, since a paused goroutine last ended, parked or went to
 //     sleep in a call. With t in seconds, the room grows by 300 t, up to 16, so that a fresh
 //     goroutine begins soon beside a hundred that compute, and by 150 t^2, so that any number of
 //     them is passed in the end. The small room grows after 0.1 s, by 1,000 (t - 0.1) up to 100:
 //     locks change hands before (t stayed below 0.07 in storms of spin locks). For sleepers the
-//     clock counts the time during which a P was refused and nobody of that crowd came back: their
+//     clock counts the time during which a P was refused and no thread of that crowd came back: its
 //     room grows by 800 a second.
 //   - A goroutine that a timer or a descriptor wakes is done soon, as a rule, and the one that was
 //     paused for it goes on then. There are a few places beyond the room for that, and many for a

@@ -11,7 +11,7 @@
 
 namespace gofer::internal::transition {
 
-/// Nobody holds p any more. A new generation: whoever judged the old one is late.
+/// No M holds p. The new generation makes a late taker fail.
 inline void unhold(P* p) {
   const PWord old(p->word.load(relaxed));
   p->word.store(PWord::make(0, old.generation() + 1, PWordState::none).bits(), release);
@@ -19,7 +19,7 @@ inline void unhold(P* p) {
 
 // --- Held.
 
-/// m holds p from now on; nobody else does.
+/// m holds p from now on; no other M does.
 inline void acquired(M* m, P* p) {
   const PWord old(p->word.load(relaxed));
   const PWord word = PWord::make(m->id, old.generation() + 1, PWordState::running);
@@ -32,6 +32,14 @@ inline void acquired(M* m, P* p) {
 
 /// m gives up p, which it holds.
 inline void given_up(M* m, P* p) {
+  m->p = nullptr;
+  if (tracer::is_on()) tracer::given_up(m);
+  unhold(p);
+}
+
+/// m gives up p and goes on outside of the runtime. It finds out at its next entry.
+inline void left_behind(M* m, P* p) {
+  m->in_doubt.store(1, relaxed);
   if (tracer::is_on()) tracer::given_up(m);
   unhold(p);
 }
@@ -61,7 +69,40 @@ inline void take_fails(P* p, PWord judged) {
   p->word.compare_exchange_strong(word, judged.bits(), acq_rel);
 }
 
-/// Nobody holds p, which was taken or given up. If it was taken, the M that held it cannot have it
+/// m makes sure that it keeps its P, whatever takers do meanwhile. It looks at the word alone:
+/// `running` and `retaking` of its own generation mean that the P is its own. Returns false if the
+/// P was taken.
+inline bool kept(M* m) {
+  const PWord mine(m->p_word);
+  uint64_t word = mine.with(PWordState::retaking).bits();
+  while (!m->p->word.compare_exchange_strong(word, mine.bits(), acq_rel)) {
+    if (word == mine.bits()) return true;
+    if (word != mine.with(PWordState::retaking).bits()) return false;
+  }
+  return true;
+}
+
+/// m has noticed that its P was taken, so it cannot have that P back by given_back(). Under the
+/// scheduler's lock.
+inline void accepted_loss(M* m) {
+  m->p = nullptr;
+  m->p_word = 0;
+}
+
+/// m goes on without a P. `before` is the P that it had: enter() looks there, and finds that it is
+/// not m's.
+inline void goes_on_in_doubt(M* m, P* before) {
+  m->p = before;
+  m->in_doubt.store(1, relaxed);
+}
+
+/// m was copied by fork(): the child's entry never finds a word that says that m holds its P.
+inline void forked(M* m) {
+  m->p_word = ~uint64_t{0};
+  m->in_doubt.store(1, relaxed);
+}
+
+/// No M holds p, which was taken or given up. If it was taken, the M that held it cannot have it
 /// back by given_back().
 inline void freed(P* p) { unhold(p); }
 
@@ -79,7 +120,7 @@ inline bool given_back(M* m, P* p) {
 
 // --- On its way.
 
-/// m, which is about to be woken or started, shall run p, or look for work with it. The note says
+/// m, which is about to be woken or started, is to run p, or look for work with it. The note says
 /// nothing about that: it may also be signalled for other reasons, and a signal may be left over
 /// from the time before.
 inline void sent(M* m, P* p, bool spinning) {
@@ -94,7 +135,7 @@ inline void fetched_back(M* m, P* /*p*/) { m->next_p.store(nullptr, relaxed); }
 /// m has p, which was sent to it.
 inline void arrived(M* m, P* /*p*/) { m->next_p.store(nullptr, relaxed); }
 
-// --- Held by nobody. Under the scheduler's lock.
+// --- Held by no M. Under the scheduler's lock.
 
 inline void went_idle(P* p) { p->status.store(PStatus::idle, relaxed); }
 

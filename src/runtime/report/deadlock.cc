@@ -37,8 +37,8 @@ struct Snapshot {
   int threads;  // that cannot act: Ms, and parked foreign threads
 };
 
-// With parked_threads read under the lock twice and equal, nobody was woken in between: who wakes
-// lowers the count, and raising it again takes a thread that runs.
+// Two equal readings of parked_threads, under the lock, prove that no thread was woken in between:
+// a waker lowers the count, and raising it again takes a thread that runs.
 Snapshot look() {
   LockGuard guard(sched_lock);
   const bool all_idle = idle_ms.count + idle_bound_ms == threads.count;

@@ -33,9 +33,8 @@ G* take_global_locking(P* p, uint32_t max) {
   return take_global(p, max);
 }
 
-// Who was paused computes for long, and would keep the P from those whose work is short: for so
-// long after its pause it gets none for which there is other work, in the P's queue or in the
-// netpoller.
+// A paused goroutine is CPU-bound, and would keep the P from those whose work is short. For so long
+// after its pause it is not given a P that has other work, in its queue or in the netpoller.
 constexpr int64_t longest_patience_ns = 10'000'000;
 
 bool next_can_wait() {
@@ -141,7 +140,7 @@ P* look_again() {
   if (!found) return nullptr;
   LockGuard guard(sched_lock);
   P* p = take_idle_p();
-  if (p == nullptr) wake_state.need_spinning.store(1, seq_cst);  // for the M that gives up a P next
+  if (p == nullptr) want_spinner();
   return p;
 }
 
@@ -154,7 +153,7 @@ bool become_idle(M* m, G*& g) {
   if (stack_waiters.count.load(relaxed) != 0 && m->p->stacks.count != 0) return false;
   P* p = release_p(m);
   put_idle_p(p);
-  if (!m->spinning && wake_state.need_spinning.load(seq_cst) != 0) {
+  if (!m->spinning && spinner_wanted()) {
     // A submitter of work has found no idle P: m looks for that work with this one.
     p = take_idle_p();
     acquire_p(m, p);

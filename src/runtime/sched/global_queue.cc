@@ -265,9 +265,9 @@ G* choose_oldest_tied(const M* caller, int cpu) GOFER_REQUIRES(sched_lock) {
 }
 
 // A goroutine that was paused while it spun waits for another one, perhaps for one that was paused
-// with a spin lock. Those go first, in three of four turns. Nobody got the lock after its owner was
-// paused, so the owner is among those that were paused last, as a rule: the last one has two turns
-// of four, the first one has the third.
+// with a spin lock. Those go first, in three of four turns. No goroutine got the lock after its
+// owner was paused, so the owner is among those that were paused last, as a rule: the last one has
+// two turns of four, the first one has the third.
 G* choose_unspinning_tied(const M* caller, bool last) GOFER_REQUIRES(sched_lock) {
   G* chosen = nullptr;
   for (G* g = global_queue.tied.front(); g != nullptr; g = g->link) {

@@ -373,7 +373,7 @@ TEST_F(Tied, OthersInTheQueueStayWhereTheyAre) {
   EXPECT_EQ(drain_global(), (std::vector<size_t>{50, 0}));
 }
 
-// Who pauses is in the queue already when he passes his P on.
+// A goroutine that is paused is in the queue already when its M passes the P on.
 TEST_F(Tied, TheCallerDoesNotChooseHimself) {
   G* a = put_paused_on(elsewhere());
   G* own = put_paused_on(here());

@@ -1,7 +1,7 @@
 // The local run queue of a P: a ring of goroutines and the slot `runnext`.
 //
 // One owner (the M that holds the P) puts at the tail and gets at the head; any number of thieves
-// take half from the head. Nobody locks.
+// take half from the head. No side locks.
 //
 // Invariants
 //  - tail - head (mod 2^32) is the number of goroutines in the ring, 0..N.
@@ -23,7 +23,7 @@
 //
 // With one P there are no thieves (`alone`): the owner then needs no read-modify-write, which is a
 // third of the cost of a yield. An M without a P may look and find nothing where there is
-// something; but then the only P is held by who put it there.
+// something; but then the putter holds the only P.
 //
 // Rejected: Chase-Lev (owner works LIFO: starves the oldest, and yield would need a second queue);
 // a lock per P (a thief that is descheduled while it holds it stops the owner).
@@ -110,7 +110,7 @@ class RunQueue {
     return g;
   }
 
-  /// While nobody uses the queue: there are no thieves from now on, or there may be.
+  /// While no thread uses the queue: there are no thieves from now on, or there may be.
   void set_alone(bool alone) { alone_ = alone; }
 
   bool has_next() const { return next_.load(seq_cst) != nullptr; }

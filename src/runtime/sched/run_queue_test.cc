@@ -226,7 +226,7 @@ TEST(RunQueue, CountersWrapAroundWithoutAnyoneNoticing) {
 }
 
 // The owner keeps at least one item in the queue at every instant, moving it between runnext and
-// the ring; nobody may ever see the queue empty.
+// the ring; no thief may ever see the queue empty.
 TEST(RunQueue, IsNeverSpuriouslyEmpty) {
   const int rounds = sanitizers_enabled ? 100'000 : 1'000'000;
   Queue queue;
@@ -257,8 +257,8 @@ TEST(RunQueue, IsNeverSpuriouslyEmpty) {
   EXPECT_EQ(wrong, 0);
 }
 
-// One owner that puts, gets, uses runnext and overflows, and thieves that steal from everybody:
-// each item is seen exactly once.
+// One owner that puts, gets, uses runnext and overflows, and thieves that steal from each other,
+// too: each item is seen exactly once.
 template <class Q>
 class Crowd {
  public:
@@ -307,7 +307,7 @@ class Crowd {
     left_ = static_cast<int64_t>(n_);
     started_ = true;
     for (size_t i = 0; i < n_; ++i) {
-      if (i == n_ / 2) {  // the thieves shall have had a turn, however busy the machine is
+      if (i == n_ / 2) {  // the thieves must have had a turn, however busy the machine is
         put(&items_[i]);
         while (stolen_.load() == 0) std::this_thread::yield();
         continue;

@@ -75,13 +75,8 @@ G* next_goroutine(M* m, bool& inherits) {
 }  // namespace
 
 int collect_idle_stacks() {
-  int collected = 0;
   LockGuard guard(sched_lock);
-  for (P* p = idle_ps; p != nullptr; p = p->link) {
-    collected += p->stacks.count;
-    drain_stacks(p->stacks, 0);
-  }
-  return collected;
+  return drain_idle_stacks();
 }
 
 void serve_stack_waiter(P* p) {
@@ -119,7 +114,7 @@ void schedule_loop(M* m) {
     bool inherits = false;
     G* g = next_goroutine(m, inherits);
     if (g == nullptr) return;
-    if (g->head == nullptr && !attach_stack(m->p, g)) {
+    if (g->needs_stack() && !attach_stack(m->p, g)) {
       wait_for_stack(m, g);
       continue;
     }

@@ -1,7 +1,7 @@
 // From goroutine to goroutine: yield, park, ready, the end of one.
 //
 // The hot path goes from one goroutine's stack directly to the next one's, without a detour over
-// g0. That is allowed while neither is locked to a thread and the P's budget lasts: 61 switches,
+// g0. That is allowed while neither is bound to a thread and the P's budget lasts: 61 switches,
 // inherited slices included, else two goroutines that wake each other would starve the global queue
 // for ever. A goroutine that ends gives its stack to the next one if that has none yet: then there
 // is not even a switch, the stack just starts anew.
@@ -41,7 +41,7 @@ G* next_directly(M* m, P* p, G* g) {
   bool inherits;
   G* next = take_local(p, inherits);
   if (next == nullptr) return nullptr;
-  if (next->has_stack() ? next->own_m() != nullptr : !attach_cached_stack(p, next)) [[unlikely]] {
+  if (next->needs_stack() ? !attach_cached_stack(p, next) : next->own_m() != nullptr) [[unlikely]] {
     m->handed = next;
     m->handed_inherits = inherits;
     return nullptr;
@@ -104,7 +104,7 @@ void commit_end(M* m, G* g) {
   bury(m, p, g);
 }
 
-// With GOFER_DEBUG=zerostacks=1. On g0: nobody is on the stack any more.
+// With GOFER_DEBUG=zerostacks=1. On g0: no code is on the stack any more.
 void commit_end_and_wipe(M* m, G* g) {
   char* low = g->stack() + stack_guard_size;
   const auto size = static_cast<size_t>(reinterpret_cast<char*>(g->head) - low);
@@ -149,8 +149,8 @@ void switch_away(M* m, CommitFn commit) {
 
 void yield_goroutine(M* m) {
   P* p = m->p;
-  // Nobody else to run: nothing to do, but for a look at the timers now and then. (The world, if it
-  // waits, is seen by the flag.)
+  // No other goroutine to run: nothing to do, but for a look at the timers now and then. (The
+  // world, if it waits, is seen by the flag.)
   if (!p->queue.has_next() && p->queue.size() == 0 && global_queue.size.load(relaxed) == 0 &&
       !p->preempt.load(relaxed) && --p->budget > 0) {
     return;
@@ -176,8 +176,8 @@ namespace {
   transition::ends(m, g);
   StackHead* head = g->head;
   if (head->own_m != nullptr) {
-    // As in Go: who locks a thread and does not unlock it has changed the thread for himself.
-    head->own_m = nullptr;
+    // As in Go, a goroutine that ends while bound ends its thread.
+    g->let_go();
     m->own_g = nullptr;
     m->ends = true;
     p->preempt.store(true, relaxed);
@@ -189,7 +189,7 @@ namespace {
   if (m->commit == commit_end && p->budget > 0 && !p->preempt.load(relaxed)) {
     bool inherits;
     G* next = take_local(p, inherits);
-    if (next != nullptr && !next->has_stack()) {
+    if (next != nullptr && next->needs_stack()) {
       if (!sanitizers_enabled && next->stack_class == g->stack_class) {
         m->commit = nullptr;
         next->head = ::new (head) StackHead;
@@ -200,7 +200,7 @@ namespace {
       }
       attach_cached_stack(p, next);
     }
-    if (next != nullptr && next->has_stack() && next->own_m() == nullptr) {
+    if (next != nullptr && !next->needs_stack() && next->own_m() == nullptr) {
       begin_running(m, p, next, inherits);
       switch_stacks(m, head, next->head, true);
       __builtin_unreachable();

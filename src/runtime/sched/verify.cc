@@ -83,12 +83,8 @@ void verify_scheduler() {
   sched_lock.lock();
   size_t queued = verify_lists();
   int64_t live = goroutines.live.load(relaxed);
-  for (int i = 0; i < max_procs; ++i) {
-    P* p = p_table.all[i].load(relaxed);
-    if (p == nullptr) break;
-    live += p->live.load(relaxed);
-    if (i < p_table.in_use.load(relaxed)) queued += verify_p(p, m != nullptr && m->p == p);
-  }
+  for (P* p : ps_ever()) live += p->live.load(relaxed);
+  for (P* p : all_ps()) queued += verify_p(p, m != nullptr && m->p == p);
   size_t runnable = 0;
   for_each_g(count_runnable, &runnable);
   sched_lock.unlock();

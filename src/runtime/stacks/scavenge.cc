@@ -2,15 +2,15 @@
 // of sysmon, every two minutes while goroutines run, and once when all has been idle for a while.
 //
 // Free stacks lie in the pool (stack.cc). A parked goroutine's stack is trimmed below the point
-// where it parked, and nobody may run it meanwhile. Running must stay cheap, so the protocol is
+// where it parked, and no M may run it meanwhile. Running must stay cheap, so the protocol is
 // one-sided, as that of the P word:
 //
-//   who runs g:      status = running; compiler barrier; look at g->trimming: set: wait
-//   the scavenger:   g->trimming = true; membarrier; look at the status: not waiting: leave it
+//   the M that runs g:  status = running; compiler barrier; look at g->trimming: set: wait
+//   the scavenger:      g->trimming = true; membarrier; look at the status: not waiting: leave it
 //
 // With the membarrier between the scavenger's store and load, and program order on the other side,
 // one of them sees the other (store-load on both). If the scavenger sees `waiting` after the
-// barrier, whoever runs g from then on finds the mark, and waits until it is taken off, some
+// barrier, an M that runs g from then on finds the mark, and waits until it is taken off, some
 // microseconds; the release of that and the acquire of the waiting side order the trimming before
 // everything that g does on its stack. The saved stack pointer was written before `waiting`.
 //
@@ -56,10 +56,12 @@ uint64_t count_switches() {
 
 void trim(G* g) {
   if (!transition::trim_begins(g)) return;
-  const auto sp = reinterpret_cast<uintptr_t>(g->head->sp);
-  const uintptr_t high = (sp - arch::red_zone) & ~(os::page_size - 1);
-  const uintptr_t low = reinterpret_cast<uintptr_t>(g->stack()) + stack_guard_size;
-  if (high > low) os::discard(reinterpret_cast<void*>(low), high - low);
+  if (g->has_stack()) {
+    const auto sp = reinterpret_cast<uintptr_t>(g->head->sp);
+    const uintptr_t high = (sp - arch::red_zone) & ~(os::page_size - 1);
+    const uintptr_t low = reinterpret_cast<uintptr_t>(g->stack()) + stack_guard_size;
+    if (high > low) os::discard(reinterpret_cast<void*>(low), high - low);
+  }
   transition::trim_ends(g);
 }
 
@@ -97,8 +99,9 @@ bool trim_parked() {
 
 int64_t scavenge(int64_t now) {
   if (plan.last_ns == 0) plan.last_ns = now;
-  // In this order: who runs after all was idle is counted later. Who ran during a pass and parks or
-  // ends after it is not counted again, so there is another pass when all is idle.
+  // In this order: a goroutine that runs after all was idle is counted later. A goroutine that ran
+  // during a pass and parks or ends afterwards is not counted again, so there is another pass when
+  // all is idle.
   const uint64_t switches = count_switches();
   const bool idle = all_idle();
   if (!plan.passing && plan.was_idle && switches == plan.switches) return no_timer;

@@ -40,18 +40,18 @@ struct Pool {
   static constexpr size_t max_chunks = 4096;
 
   Lock lock{LockRank::stacks};
-  size_t count = 0;
-  size_t cold = 0;
-  size_t carved = 0;
-  size_t places = 0;  // reserved, for as many stacks
-  size_t chunks = 0;
-  StackSpace space;
-  Entry* entries[max_chunks] = {};
+  size_t count GOFER_GUARDED_BY(lock) = 0;
+  size_t cold GOFER_GUARDED_BY(lock) = 0;
+  size_t carved GOFER_GUARDED_BY(lock) = 0;
+  size_t places GOFER_GUARDED_BY(lock) = 0;  // reserved, for as many stacks
+  size_t chunks GOFER_GUARDED_BY(lock) = 0;
+  StackSpace space GOFER_GUARDED_BY(lock);
+  Entry* entries[max_chunks] GOFER_GUARDED_BY(lock) = {};
 
-  Entry& entry(size_t i) { return entries[i / chunk][i % chunk]; }
-  size_t warm() const { return count - cold; }
-  void push(Entry e) { entry(count++) = e; }
-  void push_cold(Entry e) {
+  Entry& entry(size_t i) GOFER_REQUIRES(lock) { return entries[i / chunk][i % chunk]; }
+  size_t warm() const GOFER_REQUIRES(lock) { return count - cold; }
+  void push(Entry e) GOFER_REQUIRES(lock) { entry(count++) = e; }
+  void push_cold(Entry e) GOFER_REQUIRES(lock) {
     entry(count++) = entry(cold);
     entry(cold++) = e;
   }
@@ -68,9 +68,7 @@ void discard_below_top(char* const* stacks, int n, size_t size, size_t keep) {
   os::discard_many(ranges, static_cast<size_t>(n), size - stack_guard_size - keep);
 }
 
-// The functions with "locked" in their names need the pool's lock.
-
-bool make_room_locked(Pool& pool, size_t n) {
+bool make_room_locked(Pool& pool, size_t n) GOFER_REQUIRES(pool.lock) {
   while (pool.chunks * Pool::chunk < pool.places + n) {
     if (pool.chunks == Pool::max_chunks) return false;
     auto* more = static_cast<Entry*>(os::reserve(Pool::chunk * sizeof(Entry)));
@@ -80,14 +78,14 @@ bool make_room_locked(Pool& pool, size_t n) {
   return true;
 }
 
-bool reserve_locked(Pool& pool, StackClass c, size_t n) {
+bool reserve_locked(Pool& pool, StackClass c, size_t n) GOFER_REQUIRES(pool.lock) {
   if (!make_room_locked(pool, n) || !pool.space.reserve(c, n)) return false;
   pool.places += n;
   return true;
 }
 
 // A stack that was never used, yet to be prepared.
-Entry carve_locked(Pool& pool, StackClass c) {
+Entry carve_locked(Pool& pool, StackClass c) GOFER_REQUIRES(pool.lock) {
   if (pool.space.wants_spaced() && make_room_locked(pool, StackSpace::spaced_batch)) {
     pool.places += pool.space.add_spaced(c);
   }
@@ -100,7 +98,7 @@ Entry carve_locked(Pool& pool, StackClass c) {
   return make_entry(place.stack, Entry::fresh | (place.spaced ? Entry::spaced : 0));
 }
 
-Entry take_locked(Pool& pool, StackClass c) {
+Entry take_locked(Pool& pool, StackClass c) GOFER_REQUIRES(pool.lock) {
   if (pool.count == 0) return carve_locked(pool, c);
   const Entry e = pool.entry(--pool.count);
   if (pool.cold > pool.count) pool.cold = pool.count;

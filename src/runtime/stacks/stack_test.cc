@@ -317,7 +317,8 @@ TEST(StackCache, DrainedStacksGiveTheirDeepPagesBackWhenTrimmed) {
   for (char* stack : stacks) EXPECT_EQ(resident_pages(stack, c), 4u);
 }
 
-// A stack that another goroutine has just put back counts, too: nobody may think there is none.
+// A stack that another goroutine has just put back counts, too: no other may think that there is
+// none.
 TEST(StackCache, KnowsWhetherAStackCanBeHadNowOrLater) {
   StackCache cache;
   ASSERT_TRUE(refill_stacks(cache));

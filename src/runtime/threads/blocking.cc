@@ -5,7 +5,7 @@
 // has its P, by one load, or it has lost it and is a thread like any that lost its P in a call: it
 // takes an idle P if there is one; else it goes on, and if it computes for more than 1 ms in all,
 // or enters the runtime, it waits tied for a P. A goroutine that goes from call to call costs
-// nobody a P or a wake-up then. (100 goroutines with calls of 1 ms on two Ps made 23,000 calls a
+// neither a P nor a wake-up then. (100 goroutines with calls of 1 ms on two Ps made 23,000 calls a
 // second when each return waited for a P, because sysmon had to take it back each time, and 90,000
 // since.)
 //
@@ -46,7 +46,7 @@ blocking_call::blocking_call(bool at_once) noexcept {
   if (at_once) enter();
   P* p = m->p;
   transition::calls(m, p);
-  // Nobody but sysmon reads it, to tell one call from the next: a count that is lost together with
+  // Only sysmon reads it, to tell one call from the next: a count that is lost together with
   // the P does no harm.
   p->syscalltick.store(p->syscalltick.load(relaxed) + 1, relaxed);
   if (!at_once) return;

@@ -24,7 +24,7 @@ bool wait_for_p(M* m) {
   {
     LockGuard guard(sched_lock);
     ++idle_bound_ms;
-    // It is on no list, so nobody can tell it to watch later: it looks now and then in any case.
+    // It is on no list, so no M can tell it to watch later: it looks now and then in any case.
     run_waits = goroutines.runs.load(relaxed) != 0;
     look_ns = should_watch_locked() ? first_deadlock_look_ns : last_deadlock_look_ns / 8;
   }

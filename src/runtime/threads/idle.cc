@@ -2,14 +2,14 @@
 //
 // Of the Ms that sleep, two have a task. The sleeper, the last one to have gone idle, wakes for the
 // earliest timer. The poller sleeps in the netpoller instead of on its note, and wakes when a
-// descriptor is ready; often both are the same M. Who has something to do takes an idle P for it.
-// While no P is idle nobody sleeps in the netpoller: each packet would wake it, and it could do
-// nothing but queue a goroutine behind those that run; the Ps poll by themselves when they run out
+// descriptor is ready; often both are the same M. Either one takes an idle P when it has work.
+// While no P is idle no M sleeps in the netpoller: each packet would wake it, and it could do
+// nothing but queue a goroutine behind those that run. The Ps poll by themselves when they run out
 // of work, and sysmon does when they do not.
 //
-// One poller at a time, since what ends its sleep is an event that wakes anyone who sleeps there.
-// Who wakes an M says so in its note and then looks whether it polls; the M says that it polls and
-// then looks at its note (seq_cst on both sides), so one of them sees the other.
+// There is one poller at a time, because the event that ends its sleep wakes every M that sleeps
+// there. The waker signals M's note, then reads `polls`; the M sets `polls`, then reads its note
+// (seq_cst on both sides), so one of them sees the other.
 #include "runtime/threads/idle.h"
 
 #include "os/thread.h"
@@ -32,10 +32,8 @@ constinit IdleMs idle_ms;
 
 namespace {
 
-// The functions with "locked" in their names need the scheduler's lock.
-
-// m shall sleep until then for all timers. The second look is for those that are started between
-// the first one and the moment at which others can see how long m sleeps.
+// Makes m the sleeper, and returns when it wakes. The second look finds timers that were started
+// before others could see its wake-up time.
 int64_t become_sleeper_locked(M* m) GOFER_REQUIRES(sched_lock) {
   idle_ms.sleeper = m;
   m->unannounced_timer_ns = no_timer;
@@ -48,7 +46,7 @@ int64_t become_sleeper_locked(M* m) GOFER_REQUIRES(sched_lock) {
   }
 }
 
-bool become_poller_locked(M* m) {
+bool become_poller_locked(M* m) GOFER_REQUIRES(sched_lock) {
   if (!poll_state.in_use.load(relaxed) || idle_ms.poller.load(acquire) != nullptr) return false;
   if (wake_state.idle_p_count.load(relaxed) == 0) return false;
   idle_ms.poller.store(m, relaxed);
@@ -59,7 +57,7 @@ bool become_poller_locked(M* m) {
 P* take_idle_p_for_timers_locked(int64_t earliest) GOFER_REQUIRES(sched_lock) {
   if (earliest == no_timer || os::now_ns() < earliest) return nullptr;
   P* p = take_idle_p();
-  // All Ps are busy and will come to it. Who starts a timer from now on may wake the sleeper again.
+  // All Ps are busy and will come to it. From now on a new timer wakes the sleeper again.
   if (p == nullptr) idle_ms.sleep_until_ns.store(no_timer, seq_cst);
   return p;
 }
@@ -151,15 +149,15 @@ bool take_p_for(M* m, GQueue& ready) {
   if (p != nullptr) {
     acquire_p(m, p);
   } else {
-    while (m->next_p.load(acquire) == nullptr) m->note.wait(-1);  // somebody is giving it one
+    while (m->next_p.load(acquire) == nullptr) m->note.wait(-1);  // one is on its way
     take_given_p(m);
   }
   put_local(m, ready);
   return true;
 }
 
-// How well an idle M suits to be woken. The part of the sleeper and of the poller would have to go
-// to somebody else.
+// How well an idle M suits to be woken. Another M would have to become the sleeper, or the poller,
+// in place of the one that is.
 enum class Suits { not_at_all, as_sleeper, as_poller, well, best };
 
 Suits suits(const M* m, int cpu) GOFER_REQUIRES(sched_lock) {
@@ -216,21 +214,6 @@ void remove_idle_m_locked(M* m) {
 
 bool should_watch_locked() { return goroutines.runs.load(relaxed) != 0 && all_idle_locked(); }
 
-P* take_idle_p_with_work_locked() {
-  for (P* p = idle_ps; p != nullptr; p = p->link) {
-    if (global_count_locked() == 0 && p->queue.empty()) continue;
-    while (idle_ps != p) {  // to the front, by turning the list
-      P* first = take_idle_p();
-      P* last = p;
-      while (last->link != nullptr) last = last->link;
-      last->link = first;
-      wake_state.idle_p_count.fetch_add(1, seq_cst);
-    }
-    return take_idle_p();
-  }
-  return nullptr;
-}
-
 void wake_m(M* m) {
   m->note.signal();
   if (m->polls.load(seq_cst)) netpoll_break(m);
@@ -255,7 +238,7 @@ bool sleep_idle(M* m, const IdleTask& first_task) {
     {
       LockGuard guard(sched_lock);
       task = IdleTask();
-      if (!m->on_idle_list) continue;  // somebody is about to give it a P
+      if (!m->on_idle_list) continue;  // it was chosen, and gets a P
       if (idle_ms.sleeper == m) task.earliest_ns = become_sleeper_locked(m);
       if (P* p = take_idle_p_for_timers_locked(task.earliest_ns); p != nullptr) {
         remove_idle_m_locked(m);
@@ -289,7 +272,7 @@ bool stop_m(M* m) {
     // An M that could not start a thread has left its P idle and its work in the queue, perhaps
     // after m looked there for the last time.
     if (global_count_locked() != 0 || threads.no_thread_until_ns.load(relaxed) != 0) {
-      p = take_idle_p_with_work_locked();
+      p = take_idle_p_with_work();
     }
     if (p != nullptr) {
       acquire_p(m, p);
@@ -315,7 +298,7 @@ bool stop_m(M* m) {
 }
 
 void wake_sleeper(int64_t when_ns) {
-  // Without an idle P the sleeper could do nothing. Who makes one idle looks at the timers then.
+  // Without an idle P the sleeper could do nothing. An M that makes a P idle checks the timers.
   if (wake_state.idle_p_count.load(seq_cst) == 0) return;
   M* sleeper;
   {

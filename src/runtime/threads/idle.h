@@ -50,6 +50,5 @@ void remove_idle_m_locked(M* m) GOFER_REQUIRES(sched_lock);
 
 /// Whether there may be a deadlock: run() waits and every M is idle.
 bool should_watch_locked() GOFER_REQUIRES(sched_lock);
-P* take_idle_p_with_work_locked() GOFER_REQUIRES(sched_lock);
 
 }  // namespace gofer::internal

@@ -11,6 +11,7 @@
 #include "runtime/base/atomic.h"
 #include "runtime/goroutines/g.h"
 #include "runtime/procs/p.h"
+#include "runtime/sched/sched_lock.h"
 
 namespace gofer::internal {
 
@@ -29,8 +30,8 @@ struct QueueLock {
   void* arg = nullptr;
 };
 
-/// A place to sleep until somebody says so, once. The word is 0, 1 (said) or 2 (asleep); only a
-/// sleeper costs the other side a system call.
+/// A place to sleep until another thread signals, once. The word is 0, 1 (signalled) or 2 (asleep);
+/// only a sleeper costs the other side a system call.
 class Note {
  public:
   void signal() {
@@ -55,8 +56,8 @@ class Note {
   bool take() { return word_.load(relaxed) != 0 && consume(); }
 
  private:
-  // An exchange, not a store: two may signal at the same time, and what the second one has said
-  // must be seen by who takes its signal away together with the first.
+  // An exchange, not a store: two threads may signal at the same time, and the second one's writes
+  // must be visible to the thread that takes both signals.
   bool consume() {
     word_.exchange(0, seq_cst);
     return true;
@@ -85,7 +86,7 @@ inline constexpr uint32_t no_crowd = ~0u;
 
 struct alignas(128) M {
   atomic<uint32_t> in_runtime{1};  // see p_word.h
-  atomic<uint32_t> in_doubt{0};    // whether p is still its own, of which p's word knows
+  atomic<uint32_t> in_doubt{0};    // set by a taker: on entry the M checks p's word
   uint32_t id = 0;                 // from 1
   P* p = nullptr;
   uint64_t p_word = 0;             // the word of p while this M holds it
@@ -99,8 +100,8 @@ struct alignas(128) M {
   G* handed = nullptr;                   // the next goroutine, if a direct switch could not do it
   bool spinning = false;                 // looks for work without having any
   bool on_idle_list = false;
-  Birth birth = Birth::with_p;  // under the scheduler's lock
-  bool ends = false;            // its locked goroutine ended: so does the thread
+  Birth birth GOFER_GUARDED_BY(sched_lock) = Birth::with_p;
+  bool ends = false;  // its bound goroutine ended: so does the thread
   bool handed_inherits = false;
   bool timer_wakes_next = false;            // what a timer wakes first runs next: run_own_timers
   int64_t unannounced_timer_ns = no_timer;  // started here, and the sleeper does not know it
@@ -108,7 +109,7 @@ struct alignas(128) M {
 
   // Preemption and blocking calls: preempt.cc, blocking.cc.
   atomic<uint64_t> preempt_word{0};    // sysmon wants this hold of a P (p_word) to end; 0: none
-  atomic<Preempt> preempt_kind{};      // and for what
+  atomic<Preempt> preempt_kind{};      // why sysmon asks
   atomic<bool> signalled{false};       // a SIGURG of ours is on its way: signal_m
   atomic<uint32_t> lost_in{no_crowd};  // its P was taken, which it has not noticed: the crowd in
                                        // which it sleeps (thread_gate.h)
@@ -118,22 +119,23 @@ struct alignas(128) M {
   bool spins = false;                  // it was paused while it waited for another thread, spinning
   atomic<int> resumed{0};              // times that its goroutine was paused and went on
   int32_t budget = 0;                  // what the P's was then
-  uint64_t tied_at = 0;                // its place among those in the global queue; under the lock
+  uint64_t tied_at GOFER_GUARDED_BY(sched_lock) = 0;  // its place among those in the global queue
   atomic<uint32_t> surrenders_in{no_crowd};  // the same for one that is asked to surrender its P
-  int64_t paused_ns = 0;                     // since when its goroutine waits tied; under the lock
-  atomic<bool> released{false};              // a paused M shall go on without a P: release_paused
-  atomic<bool> let_go{false};                // the same: the process ends
-  atomic<uint64_t> blocking_at{0};           // announced a blocking call: P::switches then, plus 1
-  atomic<bool> checks{false};                // its goroutine has called checkpoint() of late
-  uintptr_t* guard = nullptr;                // see prologue.h; under the scheduler's lock
+  int64_t paused_ns GOFER_GUARDED_BY(sched_lock) = 0;  // since when its goroutine waits tied
+  atomic<bool> released{false};     // a paused M is to go on without a P: release_paused
+  atomic<bool> let_go{false};       // the same: the process ends
+  atomic<uint64_t> blocking_at{0};  // announced a blocking call: P::switches then, plus 1
+  atomic<bool> checks{false};       // its goroutine has called checkpoint() of late
+  uintptr_t* guard GOFER_GUARDED_BY(sched_lock) = nullptr;  // see prologue.h
 
-  G* own_g = nullptr;               // the only goroutine it may run
-  atomic<P*> next_p{nullptr};       // given by who wakes it
-  atomic<bool> waits_for_p{false};  // in wait_for_p
-  atomic<bool> polls{false};        // sleeps in the netpoller
-  int last_cpu = -1;                // the core that it was on when it went to sleep; under the lock
-  M* link = nullptr;                // idle or free list, under the scheduler's lock
-  M* back_link = nullptr;
+  G* own_g = nullptr;                              // the only goroutine it may run
+  atomic<P*> next_p{nullptr};                      // set by the M that wakes it
+  atomic<bool> waits_for_p{false};                 // in wait_for_p
+  atomic<bool> polls{false};                       // sleeps in the netpoller
+  int last_cpu GOFER_GUARDED_BY(sched_lock) = -1;  // the core that it was on when it went to sleep
+  /// In the idle or the free list, or in the list of those whose threads are to start.
+  M* link GOFER_GUARDED_BY(sched_lock) = nullptr;
+  M* back_link GOFER_GUARDED_BY(sched_lock) = nullptr;  // in the idle list
   Note note;
 
   atomic<tracer::Stream*> stream{nullptr};  // what it writes into a trace; stays with the record
@@ -145,7 +147,7 @@ struct alignas(128) M {
   size_t signal_stack_size = 0;
 
   /// For the next thread. Others may look at the record meanwhile, so it is not made anew.
-  void reset() {
+  void reset() GOFER_REQUIRES(sched_lock) {
     in_runtime.store(1, relaxed);
     p = nullptr;
     p_word = 0;

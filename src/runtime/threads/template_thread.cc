@@ -3,8 +3,8 @@
 // Starting a thread takes locks of libc (its allocator's, the loader's), and any thread that
 // computes outside of the runtime may be paused while it holds one of them. So no M starts another:
 // it would wait for that lock inside the runtime, with a P in its hands that the paused thread
-// needs. This thread holds no P and may wait. It also lends the new threads its signal mask, that
-// of who started the runtime, however the goroutines may have changed theirs.
+// needs. This thread holds no P and may wait. It also lends the new threads its signal mask, which
+// is that of the thread that started the runtime, however the goroutines may have changed theirs.
 #include "runtime/threads/template_thread.h"
 #include "os/thread.h"
 #include "runtime/sched/sched_lock.h"

@@ -1,14 +1,14 @@
 // Calls of libc that change the calling thread, when a goroutine makes them.
 //
 // A goroutine shares its thread with others, so a changed signal mask would apply to the next
-// goroutine there: with SIGTERM blocked by a goroutine that is long gone, nobody handles it. To
+// goroutine there: with SIGTERM blocked by a goroutine that is long gone, no thread handles it. To
 // look for that at each switch, or at each goroutine's end, would cost a system call. So these
 // functions stand in front of libc's, see the change where it is made, and leave the switch as it
 // is.
 //
 // Signal mask: it belongs to the goroutine. While it differs from that of the Ms, the goroutine is
-// bound to its thread, as by lock_os_thread(), and nobody else runs there. If it ends so, the
-// thread ends with it.
+// bound to its thread, as by lock_os_thread(), and no other goroutine runs there. If it ends so,
+// the thread ends with it.
 //
 // Signal stack: the M's own stays. It is large enough for a stack overflow's report, and still
 // there when the goroutine's memory is gone. A goroutine that is bound by lock_os_thread() may

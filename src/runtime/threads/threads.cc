@@ -119,7 +119,7 @@ void thread_failed(M* m, int error) {
   }
 }
 
-bool hopeless_locked() {
+bool hopeless_locked() GOFER_REQUIRES(sched_lock) {
   const int64_t until = threads.no_thread_until_ns.load(relaxed);
   return until != 0 && os::now_ns() < until;
 }
@@ -239,7 +239,7 @@ void try_threads_again() {
   Wakeup wakeup;
   {
     LockGuard guard(sched_lock);
-    if (P* p = take_idle_p_with_work_locked(); p != nullptr) wakeup = start_m_locked(p, false);
+    if (P* p = take_idle_p_with_work(); p != nullptr) wakeup = start_m_locked(p, false);
   }
   wakeup.now();
 }
@@ -258,10 +258,10 @@ bool retry_thread() {
   Wakeup wakeup;
   {
     LockGuard guard(sched_lock);
-    const bool lacks = idle_ps != nullptr && idle_ms.list == nullptr &&
+    const bool lacks = wake_state.idle_p_count.load(relaxed) != 0 && idle_ms.list == nullptr &&
                        threads.reserve_coming == 0 && threads.count < threads.limit;
     if (!lacks || hopeless_locked()) return lacks;
-    P* p = take_idle_p_with_work_locked();
+    P* p = take_idle_p_with_work();
     wakeup = start_m_locked(p != nullptr ? p : take_idle_p(), false);
   }
   wakeup.now();
@@ -275,7 +275,7 @@ bool want_idle_ms(int n, bool fresh) {
   {
     LockGuard guard(sched_lock);
     somebody = idle_ms.list != nullptr || global_queue.tied.front() != nullptr;
-    // With all threads tied to goroutines, nobody could run those that have none.
+    // With all threads tied to goroutines, no thread could run those that have none.
     if (fresh && idle_ms.count + threads.reserve_coming == 0 && exceeds_limit_locked(0)) {
       limit = threads.limit;
     }
@@ -300,7 +300,7 @@ int start_first_m() {
     LockGuard guard(sched_lock);
     m = new_m_locked();
     if (m == nullptr) return ENOMEM;
-    // On the list at once: the first `go` shall find it there and start no second one.
+    // On the list at once, so that the first `go` finds it there and starts no second one.
     m->birth = Birth::on_idle_list;
     put_idle_m_locked(m);
   }

@@ -259,7 +259,7 @@ TEST(LockOsThread, EndingThreadsLeaveEverybodyElseWorking) {
   verify_scheduler();
 }
 
-// As many threads as goroutines, because each is locked to its own and parked.
+// As many threads as goroutines, because each is bound to its own and parked.
 void burst(int n) {
   wait_group gate;
   wait_group done;

@@ -11,7 +11,7 @@ inline void started(M* m, int tid) { m->tid.store(tid, seq_cst); }
 
 /// m ends, or its thread leaves the scheduler: a foreign thread from now on, which runs its
 /// destructors or the exit handlers.
-inline void ended(M* m) { m->guard = nullptr; }
+inline void ended(M* m) GOFER_REQUIRES(sched_lock) { m->guard = nullptr; }
 
 /// m looks for work without having any. spinning.h counts such Ms.
 inline void spins(M* m) { m->spinning = true; }

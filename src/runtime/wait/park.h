@@ -32,6 +32,15 @@ struct WaitLimit {
 /// For a waiter that is in no queue, or in one whose lock is not held.
 inline constexpr QueueLock no_queue_lock{[](void*) {}, nullptr};
 
+inline void unlock_short(void* lock) GOFER_UNCHECKED_LOCKS {
+  static_cast<ShortLock*>(lock)->unlock();
+}
+/// The lock of a queue, which the caller holds and park() releases. For clang's analysis it is
+/// released here.
+inline QueueLock released_by_park(ShortLock& lock) GOFER_RELEASES(lock) GOFER_UNCHECKED_LOCKS {
+  return {unlock_short, &lock};
+}
+
 bool park_limited(M* m, Waiter& w, WaitReason reason, QueueLock lock, const WaitLimit& limit);
 
 /// Waits until a waker wakes w, which stands for the caller. The caller holds `lock`, under which

@@ -66,15 +66,15 @@ class TimerHeap {
     Timer* timer;
   };
 
-  bool grow();
-  void put(uint32_t i, Entry e) {
+  bool grow() GOFER_REQUIRES(lock_);
+  void put(uint32_t i, Entry e) GOFER_REQUIRES(lock_) {
     entries_[i] = e;
     e.timer->index = i;
   }
-  void sift_up(uint32_t i, Entry e);
-  void sift_down(uint32_t i, Entry e);
-  void remove_at(uint32_t i);
-  void publish() {
+  void sift_up(uint32_t i, Entry e) GOFER_REQUIRES(lock_);
+  void sift_down(uint32_t i, Entry e) GOFER_REQUIRES(lock_);
+  void remove_at(uint32_t i) GOFER_REQUIRES(lock_);
+  void publish() GOFER_REQUIRES(lock_) {
     const uint32_t n = count_.load(relaxed);
     const int64_t next = n == 0 ? no_timer : entries_[0].when_ns;
     if (next != next_ns_.load(relaxed)) next_ns_.store(next, seq_cst);
@@ -83,8 +83,8 @@ class TimerHeap {
   ShortLock lock_{LockRank::timers};
   atomic<uint32_t> count_{0};
   atomic<int64_t> next_ns_{no_timer};
-  Entry* entries_ = nullptr;
-  uint32_t capacity_ = 0;
+  Entry* entries_ GOFER_GUARDED_BY(lock_) = nullptr;
+  uint32_t capacity_ GOFER_GUARDED_BY(lock_) = 0;
 };
 
 /// Starts t, which is not started. m is nullptr in a foreign thread; any other caller is inside.

@@ -322,7 +322,8 @@ TEST(TimerHeap, StopsOrClaimsEachTimerAmongManyThreads) {
   EXPECT_EQ(heap.count(), 0u);
 }
 
-// Who lost against another end of its wait goes away with its timer as soon as stop_timer returns.
+// A timer that lost against another end of the wait goes away, with the waiter, as soon as
+// stop_timer returns.
 TEST(TimerHeap, StopDoesNotReturnWhileTheClaimIsAsked) {
   struct Probe {
     Timer timer;

@@ -62,7 +62,7 @@ Parker* this_threads_parker() {
   owner.parker = take_parker();
   if (owner.parker != nullptr) return owner.parker;
   // Without memory one in the thread's own will do. The waker may come to its system call when the
-  // thread, woken already, has ended: then it wakes nobody, or somebody else for nothing.
+  // thread, woken already, has ended: then it wakes no thread, or another one in vain.
   if (owner.own.left_behind) fatal_error("out of memory: a thread cannot wait");
   owner.parker = &owner.own;
   return owner.parker;

@@ -37,7 +37,7 @@ class Gate {
     park(inside.m(), w, WaitReason::wait_group_wait, {unlock, this});
   }
 
-  /// Wakes everybody who waits, oldest first; how many.
+  /// Wakes all waiters, the oldest first. Returns how many.
   int open() {
     Inside inside;
     lock_.lock();

@@ -8,7 +8,7 @@
 
 namespace gofer::internal {
 
-// Not inline: who asks for it links what the hook calls.
+// Not inline, so a caller links the hook and what it calls.
 uintptr_t* prologue_guard() { return arch::prologue_guard(); }
 
 #if defined(GOFER_CHECKS)

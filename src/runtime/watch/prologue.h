@@ -12,8 +12,8 @@
 #include "gofer/detail/config.h"
 #include "runtime/base/atomic.h"
 
-/// Called between any two instructions of user code, with whatever locks it holds: takes no lock of
-/// anybody else's, allocates nothing, leaves errno alone. In a foreign thread: nothing.
+/// Called between any two instructions of user code, with whatever locks it holds: takes no lock
+/// but the runtime's, allocates nothing, leaves errno alone. In a foreign thread: nothing.
 extern "C" GOFER_API void gofer_prologue_pause();
 
 namespace gofer::internal {

@@ -9,7 +9,7 @@
 //     them.
 //   - When a timer is due and every P is busy, the round runs the timer itself, and preempts the
 //     goroutine that has run longest, if that is 1 ms at least. What was woken runs first.
-//   - When nobody asks the netpoller, because every P runs one goroutine for long, the round does,
+//   - When no M asks the netpoller, because every P runs one goroutine for long, the round does,
 //     every 1 ms, and the goroutines that it wakes are served like those of timers.
 //
 // The kernel tells through /proc whether a thread sleeps (6 us). The thread's clock of processor
@@ -40,8 +40,6 @@
 namespace gofer::internal {
 namespace {
 
-constexpr int64_t us = 1'000;
-constexpr int64_t ms = 1'000'000;
 constexpr int64_t slice_ns = 10 * ms;
 constexpr int64_t short_slice_ns = 3 * ms;  // while a goroutine waits that was not paused
 constexpr int64_t wake_preempt_ns =
@@ -50,8 +48,6 @@ constexpr int64_t futex_patience_ns = 100 * us;
 constexpr uint32_t long_queue = 64;
 constexpr int64_t fresh_patience_ns = 100 * ms;
 constexpr int fresh_patience_step = 4;
-constexpr int64_t pressed_ns = 1 * ms;  // between two looks while work waits
-constexpr int64_t slowest_ns = 10 * ms;
 constexpr int64_t resend_ns = 1 * ms;        // a signal may find the thread inside of the runtime
 constexpr int64_t least_turn_ns = 500 * us;  // processor time; a thread without a core had no turn
 constexpr int64_t probe_ns = 1 * ms;
@@ -98,9 +94,9 @@ uint32_t tied() { return global_queue.tied_size.load(relaxed); }
 bool no_idle_p() { return wake_state.idle_p_count.load(seq_cst) == 0; }
 
 // As it was seen last; a P that was never held has the word 0, like one that was never seen.
-bool still_held(int i) {
-  return watched[i].word != 0 &&
-         p_table.all[i].load(acquire)->word.load(relaxed) == watched[i].word;
+bool still_held(const P* p) {
+  const uint64_t word = watched[p->id].word;
+  return word != 0 && p->word.load(relaxed) == word;
 }
 
 // Does the thread of m, seen before as w, sleep?
@@ -177,20 +173,20 @@ class Round {
   // Every P has run the same goroutine for long enough to be interrupted. If not, but those are
   // known to compute for long, it is worth a look when they have.
   bool hogged() {
-    const int procs = p_table.in_use.load(acquire);
     int64_t resumed = 0;
     bool known = true;
-    for (int i = 0; i < procs; ++i) {
-      if (!still_held(i)) return false;
-      if (watched[i].resumed_ns > resumed) resumed = watched[i].resumed_ns;
-      known = known && watched[i].was_paused;
+    for (const P* p : all_ps()) {
+      if (!still_held(p)) return false;
+      const Watched& w = watched[p->id];
+      if (w.resumed_ns > resumed) resumed = w.resumed_ns;
+      known = known && w.was_paused;
     }
     if (now_ - resumed >= wake_preempt_ns) return true;
     if (known) look_again_at(resumed + wake_preempt_ns);
     return false;
   }
 
-  // If nobody else does.
+  // If no M does.
   void poll_network() {
     if (!polled_by_nobody()) return;
     const uint64_t polls = poll_state.visits.load(relaxed);
@@ -338,10 +334,10 @@ class Round {
     }
   }
 
-  // Inside of the runtime nobody should wait for a lock that is held outside of it. If one does all
+  // Inside of the runtime no M should wait for a lock that is held outside of it. If one does all
   // the same (a page fault served by a paused thread, an allocator called by a sanitizer), its
   // owner may be paused, and the P that it waits for may be this one: the paused go on without one,
-  // one by one, until somebody moves.
+  // one by one, until an M moves.
   void look_inside(M* m, Watched& w) {
     if (w.inside_ns == 0) w.inside_ns = now_;
     if (global_queue.size.load(relaxed) == 0) return;
@@ -360,7 +356,7 @@ class Round {
 
   void preempt(P* p, M* m, PWord word, Watched& w, Preempt kind) {
     if (now_ - w.asked_ns < resend_ns) return;
-    // Somebody has to take over.
+    // Another M has to take over.
     if (kind != Preempt::rotate && !want_idle_ms(idle_ms_wanted)) {
       look_again_at(now_ + thread_start_ns);
       return;
@@ -397,7 +393,22 @@ class Round {
     return global_queue.urgent_size.load(relaxed) != 0 ? places_for_short : places_for_untried();
   }
 
-  // For each urgent goroutine the one that has run longest, if it is long enough.
+  // Its goroutine was asked a moment ago to give way.
+  bool was_just_asked(const P* p) const { return now_ - watched[p->id].asked_ns < resend_ns / 2; }
+
+  // Of the Ps whose goroutines could be asked, the one that has run the same for longest.
+  P* longest_running() const {
+    P* longest = nullptr;
+    for (P* p : all_ps()) {
+      if (was_just_asked(p) || !still_held(p) || watched[p->id].asleep) continue;
+      if (longest == nullptr || watched[p->id].resumed_ns < watched[longest->id].resumed_ns) {
+        longest = p;
+      }
+    }
+    return longest;
+  }
+
+  // For each urgent goroutine, preempts the one that has run longest, if that is long enough.
   void serve_urgent() {
     if (!urgent_waits()) return;
     auto wanted = static_cast<int>(global_queue.urgent_size.load(relaxed));
@@ -406,28 +417,21 @@ class Round {
       wake_p();
       return;
     }
-    const int procs = p_table.in_use.load(acquire);
-    for (int i = 0; i < procs; ++i) {
-      if (now_ - watched[i].asked_ns < resend_ns / 2) --wanted;  // on its way
+    for (const P* p : all_ps()) {
+      if (was_just_asked(p)) --wanted;
     }
     if (wanted > 0 && !may_pause(places_for_urgent())) {
       look_again_at(now_ + pressed_ns);
       return;
     }
     for (; wanted > 0; --wanted) {
-      int longest = -1;
-      for (int i = 0; i < procs; ++i) {
-        if (now_ - watched[i].asked_ns < resend_ns / 2) continue;
-        if (!still_held(i) || watched[i].asleep) continue;
-        if (longest < 0 || watched[i].resumed_ns < watched[longest].resumed_ns) longest = i;
-      }
-      if (longest < 0) break;
-      Watched& w = watched[longest];
+      P* p = longest_running();
+      if (p == nullptr) break;
+      Watched& w = watched[p->id];
       if (now_ - w.resumed_ns < wake_preempt_ns) {
         look_again_at(w.resumed_ns + wake_preempt_ns);
         return;
       }
-      P* p = p_table.all[longest].load(acquire);
       const PWord word(w.word);
       M* m = owner_of(word);
       w.asked_ns = 0;
@@ -461,10 +465,8 @@ int64_t next_timer_ns() {
   const int64_t earliest = earliest_timer_ns();
   if (earliest == no_timer) return no_timer;
   int64_t resumed = no_timer;
-  const int procs = p_table.in_use.load(acquire);
-  for (int i = 0; i < procs; ++i) {
-    if (!still_held(i)) continue;
-    if (watched[i].resumed_ns < resumed) resumed = watched[i].resumed_ns;
+  for (const P* p : all_ps()) {
+    if (still_held(p)) resumed = std::min(resumed, watched[p->id].resumed_ns);
   }
   if (resumed == no_timer) return no_timer;
   const int64_t possible = resumed + wake_preempt_ns;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "runtime/base/units.h"
 #include "runtime/wait/timer.h"
 
 namespace gofer::internal {
@@ -16,6 +17,9 @@ struct RoundResult {
   /// Something was done, or will have to be done soon.
   bool useful() const { return acted || next_ns != no_timer; }
 };
+
+inline constexpr int64_t pressed_ns = 1 * ms;  // between two looks while work waits
+inline constexpr int64_t slowest_ns = 10 * ms;
 
 /// Only sysmon's thread may call these three.
 RoundResult run_round(int64_t now);

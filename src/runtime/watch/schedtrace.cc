@@ -1,5 +1,5 @@
-// The lines are Go's own, with the fields that make sense here: who knows how to read those can
-// read these. What is printed is read while everybody works: each figure was true at some moment.
+// The lines have Go's format, with the fields that make sense here, so a reader of Go's schedtrace
+// can read them. All threads work meanwhile: each figure was true at some moment.
 #include "runtime/watch/schedtrace.h"
 
 #include "debug/fd_writer.h"
@@ -42,13 +42,11 @@ Counts count() {
           .queue = global_count_locked()};
 }
 
-void print_summary(FdWriter& out, const Counts& c) {
+void print_summary(FdWriter& out) {
   out.print(" [ ");
-  for (int i = 0; i < c.procs; ++i) out.print("%u ", queued(p_table.all[i].load(acquire)));
+  for (const P* p : all_ps()) out.print("%u ", queued(p));
   out.print("] schedticks=[ ");
-  for (int i = 0; i < c.procs; ++i) {
-    out.print("%u ", p_table.all[i].load(acquire)->schedtick.load(relaxed));
-  }
+  for (const P* p : all_ps()) out.print("%u ", p->schedtick.load(relaxed));
   out.print("]\n");
 }
 
@@ -61,12 +59,12 @@ void print_id(FdWriter& out, const char* name, bool is, uint64_t id) {
   }
 }
 
-void print_p(FdWriter& out, int i, const P* p) {
+void print_p(FdWriter& out, const P* p) {
   const PWord word(p->word.load(relaxed));
   const bool held = word.state() == PWordState::running || word.state() == PWordState::retaking;
   PStatus status = p->status.load(relaxed);
   if (held && in_announced_call(owner_of(word), p)) status = PStatus::syscall;
-  out.print("  P%d: status=%u schedtick=%u syscalltick=%u", i, static_cast<unsigned>(status),
+  out.print("  P%u: status=%u schedtick=%u syscalltick=%u", p->id, static_cast<unsigned>(status),
             p->schedtick.load(relaxed), p->syscalltick.load(relaxed));
   print_id(out, "m", held, word.owner());
   out.print(" runqsize=%u gfreecnt=%d timerslen=%u\n", queued(p), p->free_gs.count(),
@@ -104,7 +102,7 @@ __attribute__((no_sanitize("thread"))) void print_g(G* g, void* writer) {
 __attribute__((no_sanitize("thread"))) void print_detail(FdWriter& out, const Counts& c) {
   out.print(" gcwaiting=%s nmidlelocked=%d stopwait=%d sysmonwait=false\n",
             text_of(world.stopping.load(relaxed)), c.idle_locked, c.stop_wait);
-  for (int i = 0; i < c.procs; ++i) print_p(out, i, p_table.all[i].load(acquire));
+  for (const P* p : all_ps()) print_p(out, p);
   for (const M* m : all_ms()) {
     if (m->tid != 0) print_m(out, m);
   }
@@ -137,7 +135,7 @@ void trace_schedule(int64_t now) {
   if (with_detail) {
     print_detail(out, c);
   } else {
-    print_summary(out, c);
+    print_summary(out);
   }
 }
 

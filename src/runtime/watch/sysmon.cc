@@ -21,8 +21,6 @@
 namespace gofer::internal {
 namespace {
 
-constexpr int64_t us = 1'000;
-constexpr int64_t ms = 1'000'000;
 constexpr int64_t mending_ns = 10 * ms;  // between two looks at the netpoller's descriptors
 constexpr int64_t shortest_idle_ns = 1 * ms;
 constexpr int64_t longest_idle_ns = 10 * ms;
@@ -30,10 +28,10 @@ constexpr int idle_rounds_before_deep_sleep = 3;
 
 constinit Note told;
 
-// Returns true if somebody woke it.
+// Returns true if another thread woke it.
 bool sleep(SysmonSleep how, int64_t ns) {
   wake_state.sysmon_sleeps.store(static_cast<uint32_t>(how), seq_cst);
-  // A P that ceased to be idle before the store has woken nobody.
+  // A P that ceased to be idle before the store has not woken sysmon.
   if (how == SysmonSleep::deep && !all_idle()) ns = 0;
   const bool woken = told.wait(ns);
   wake_state.sysmon_sleeps.store(static_cast<uint32_t>(SysmonSleep::shortly), seq_cst);
@@ -70,9 +68,7 @@ class Pace {
 
  private:
   static constexpr int64_t quickest_ns = 20 * us;
-  static constexpr int64_t pressed_ns = 1 * ms;  // while work waits
   static constexpr int64_t most_pressed_ns = 4 * ms;
-  static constexpr int64_t slowest_ns = 10 * ms;
   static constexpr int64_t unpolled_ns = 4 * ms;  // while no idle M is in the netpoller
   static constexpr int64_t most_grace_ns = 8 * ms;
 
@@ -110,7 +106,7 @@ class Pace {
   bool given_grace_ = false;  // before the last round
 };
 
-// The program may close the netpoller's descriptors while an M sleeps there. Nobody else polls
+// The program may close the netpoller's descriptors while an M sleeps there. No other M polls
 // then, so only a look can find that out.
 void mend_netpoller(int64_t now) {
   static int64_t looked_ns = 0;
@@ -177,7 +173,7 @@ void* sysmon_main(void*) {
 int start_sysmon() { return os::start_thread(sysmon_main, nullptr); }
 
 void wake_sysmon() {
-  // One of those who find it asleep is enough.
+  // One of the threads that find it asleep is enough.
   if (wake_state.sysmon_sleeps.exchange(static_cast<uint32_t>(SysmonSleep::shortly), seq_cst) !=
       0) {
     told.signal();
