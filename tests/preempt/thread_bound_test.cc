@@ -144,6 +144,10 @@ TEST(CrowdAtALock, OfASemaphoreUntilTheLastArrives) {
   expect_completed(crowd("semaphore_crowd", 100s));
 }
 
+TEST(CrowdInACall, UntilTheLastArrivesDoesNotWaitForOthersThatGoFromCallToCall) {
+  expect_completed(crowd("reader_crowd_beside_calls", 25s));
+}
+
 TEST(CrowdAtALock, EndsIfTheOwnerWaitsForAGoroutineBehindTheCrowd) {
   expect_completed(crowd("holder_behind_lockers", 10s));
 }

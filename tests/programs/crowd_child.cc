@@ -294,6 +294,41 @@ int semaphore_crowd() {
   });
 }
 
+// All sleep in a call of the kernel until the last arrives. Beside them others go from one short call
+// to the next, and come back from each: that says nothing of those who wait.
+int reader_crowd_beside_calls() {
+  return measured([] {
+    const int goroutines = scaled(1200);
+    int ends[2];
+    require(pipe2(ends, O_CLOEXEC) == 0, "pipe2");
+    std::atomic<bool> stop{false};
+    gofer::wait_group callers, readers;
+    for (int i = 0; i < 4; ++i) {
+      callers.go([&] {
+        while (!stop) {
+          usleep(500);
+          gofer::blocking([] { usleep(500); });
+        }
+      });
+    }
+    gofer::sleep_for(20ms);
+    std::atomic<int> arrived{0};
+    for (int i = 0; i < goroutines; ++i) {
+      readers.go([&] {
+        if (++arrived == goroutines) {
+          const std::vector<char> bytes(static_cast<std::size_t>(goroutines));
+          require(write(ends[1], bytes.data(), bytes.size()) == goroutines, "written");
+        }
+        char c = 'x';
+        require(read(ends[0], &c, 1) == 1, "read");
+      });
+    }
+    readers.wait();
+    stop = true;
+    callers.wait();
+  });
+}
+
 // The goroutine that the owner of a lock waits for is behind all that want the lock.
 int holder_behind_lockers() {
   return measured([] {
@@ -478,6 +513,7 @@ int main(int argc, char** argv) {
                        {"write_crowd", write_crowd},
                        {"condition_variable_crowd", condition_variable_crowd},
                        {"semaphore_crowd", semaphore_crowd},
+                       {"reader_crowd_beside_calls", reader_crowd_beside_calls},
                        {"holder_behind_lockers", holder_behind_lockers},
                        {"unannounced_sleeps", unannounced_sleeps},
                        {"limit_compute", limit_compute},
