@@ -176,6 +176,10 @@ int mutex_crowd() {
   return measured([] { lock_each(scaled(14'000), 2000); });
 }
 
+int mutex_crowd_for_a_minute() {
+  return measured([] { lock_each(scaled(14'000), 60'000); });
+}
+
 int once_crowd() {
   return measured([] {
     const int goroutines = scaled(14'000);
@@ -262,7 +266,7 @@ int write_crowd() {
 // None can go on before all have a thread.
 int condition_variable_crowd() {
   return measured([] {
-    const int goroutines = scaled(2000);
+    const int goroutines = scaled(3000);
     std::mutex mutex;
     std::condition_variable all_here;
     int arrived = 0;
@@ -497,6 +501,8 @@ int limit_bound() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // The second argument: so many processes burn the cores meanwhile.
+  const Burners burners(argc > 2 ? std::atoi(argv[2]) : 0);
   return run_scenario(argc, argv,
                       {{"compute", compute},
                        {"compute_beside_ticker", compute_beside_ticker},
@@ -508,6 +514,7 @@ int main(int argc, char** argv) {
                        {"short_beside_computing", short_beside<compute_on>},
                        {"short_beside_spinners", short_beside<relax>},
                        {"mutex_crowd", mutex_crowd},
+                       {"mutex_crowd_for_a_minute", mutex_crowd_for_a_minute},
                        {"once_crowd", once_crowd},
                        {"printf_crowd", printf_crowd},
                        {"write_crowd", write_crowd},
