@@ -50,6 +50,25 @@ int control(Poller p, int operation, int fd, uint32_t events, uint64_t data) {
       -raw_syscall(SYS_epoll_ctl, p.queue, operation, fd, reinterpret_cast<long>(&event)));
 }
 
+// A program that has closed our instance may have one of its own at the number. Ours have a mark: a
+// flag without effect there, which no program has a reason to set. A kernel that refuses to set it,
+// or to tell it, leaves the instances alike.
+constexpr long mark = O_APPEND;
+constinit std::atomic<bool> is_marked{true};
+
+void mark_queue(Poller p) {
+  const long flags = raw_syscall(SYS_fcntl, p.queue, F_GETFL, 0);
+  if (flags < 0 || raw_syscall(SYS_fcntl, p.queue, F_SETFL, flags | mark) != 0) {
+    is_marked.store(false, std::memory_order_relaxed);
+  }
+}
+
+bool is_another(Poller p) {
+  if (!is_marked.load(std::memory_order_relaxed)) return false;
+  const long flags = raw_syscall(SYS_fcntl, p.queue, F_GETFL, 0);
+  return flags == -EBADF || (flags >= 0 && (flags & mark) == 0);
+}
+
 int add_bell(Poller p) {
   return control(p, EPOLL_CTL_ADD, p.bell, bell_events, PollEvent::ring_data);
 }
@@ -76,11 +95,14 @@ int poller_open(Poller& p) {
   if (error != 0) {
     raw_syscall(SYS_close, p.queue);
     if (p.bell >= 0) raw_syscall(SYS_close, p.bell);
+    return error;
   }
-  return error;
+  mark_queue(p);
+  return 0;
 }
 
 int poller_watch(Poller p, int fd, uint64_t data) {
+  if (is_another(p)) return EINVAL;
   return control(p, EPOLL_CTL_ADD, fd, watched_events, data);
 }
 
@@ -91,12 +113,14 @@ int poller_watch_anew(Poller p, int fd, uint64_t data) {
 void poller_forget(Poller p, int fd) { control(p, EPOLL_CTL_DEL, fd, 0, 0); }
 
 bool poller_ring(Poller p) {
+  if (is_another(p)) return false;
   return control(p, EPOLL_CTL_MOD, p.bell, bell_events, PollEvent::ring_data) == 0;
 }
 
 // The bell cannot be added a second time to the instance that watches it. Any other answer comes
 // from another file, or from none.
 bool poller_is_open(Poller p) {
+  if (is_another(p)) return false;
   const int error = add_bell(p);
   if (error == 0) poller_forget(p, p.bell);  // both are the program's
   return error == EEXIST || poller_is_refused();

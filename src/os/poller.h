@@ -26,7 +26,8 @@ inline bool poller_owns(Poller p, int fd) { return fd == p.queue || fd == p.bell
 
 /// Tells from now on, once each time, that fd becomes readable or writable, or ends; and once at
 /// first what holds already. `data` comes with the events. EPERM: fd cannot be watched, a regular
-/// file for instance. EEXIST: it is watched already.
+/// file for instance. EEXIST: it is watched already. EINVAL: the queue is closed, and another file
+/// has its number.
 int poller_watch(Poller p, int fd, uint64_t data);
 /// The same for one that is watched already: it gets another `data`, and tells anew what holds.
 int poller_watch_anew(Poller p, int fd, uint64_t data);

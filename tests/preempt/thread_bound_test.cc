@@ -1,4 +1,5 @@
 // Threads stay few, whatever goroutines do, and everything goes on.
+// gofer-test: stress
 //
 // A goroutine keeps its thread while it is paused, and while it sleeps in a call or a lock. Each
 // case is a program of its own (programs/crowd_child.cc, programs/storm_child.cc), which counts its
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "runtime/base/sanitizer.h"
+#include "support/beside.h"
 #include "support/child.h"
 
 namespace gofer {
@@ -53,8 +55,8 @@ void expect_at_most(int threads, const ChildResult& r) {
   EXPECT_LE(had, threads);
 }
 
-ChildResult crowd(const std::string& scenario, std::chrono::seconds limit = 60s) {
-  return run_child("crowd_child", {scenario}, {}, limit * slowdown);
+ChildResult crowd(const std::string& scenario, std::chrono::seconds limit = 60s, int burners = 0) {
+  return run_child("crowd_child", {scenario, std::to_string(burners)}, {}, limit * slowdown);
 }
 
 // The case ends as it should, with at most that many threads.
@@ -93,6 +95,7 @@ TEST_F(PausedThreads, AreFewIfTimersWakeGoroutinesThatCompute) {
   expect_completed(r);
   expect_at_most(few(), r);
   EXPECT_LE(figure(r, "late_p50_us"), 50'000);
+  EXPECT_LE(figure(r, "late_max_us"), 1'000'000);
 }
 
 // Every spinner needs a turn before the setter, so the thread of each is paused.
@@ -129,6 +132,13 @@ constexpr int not_thousands = 2500;
 
 TEST(CrowdAtALock, OfAMutexThatIsHeldForLong) { expect_crowd("mutex_crowd", not_thousands); }
 
+// The room of the crowd grows all the time, up to the limit of threads.
+TEST(CrowdAtALock, OfAMutexThatIsHeldForVeryLongReachesTheLimitOfThreadsAndGoesOn) {
+  if (test::stress_time() == 0s) GTEST_SKIP() << "takes as long as a stress run";
+  if (internal::sanitizers_enabled) GTEST_SKIP() << "too few goroutines for that";
+  expect_completed(crowd("mutex_crowd_for_a_minute", 150s));
+}
+
 TEST(CrowdAtALock, OfACallOnceThatTakesLong) { expect_crowd("once_crowd", not_thousands); }
 
 TEST(CrowdAtALock, OfAFileThatIsAFullPipe) { expect_crowd("printf_crowd", not_thousands); }
@@ -144,6 +154,10 @@ TEST(CrowdAtALock, OfASemaphoreUntilTheLastArrives) {
   expect_completed(crowd("semaphore_crowd", 100s));
 }
 
+TEST(CrowdInACall, UntilTheLastArrivesDoesNotWaitForOthersThatGoFromCallToCall) {
+  expect_completed(crowd("reader_crowd_beside_calls", 25s));
+}
+
 TEST(CrowdAtALock, EndsIfTheOwnerWaitsForAGoroutineBehindTheCrowd) {
   expect_completed(crowd("holder_behind_lockers", 10s));
 }
@@ -152,6 +166,43 @@ TEST(CrowdAtALock, EndsIfTheOwnerWaitsForAGoroutineBehindTheCrowd) {
 TEST(Sleepers, ThatSayNothingSleepAtTheSameTime) {
   expect_completed(crowd("unannounced_sleeps", 10s));
 }
+
+// ---------------------------------------------------------------- a machine that is busy
+
+enum class Takes { little, long_enough_for_stress_only };
+constexpr int any_number = 100'000;
+
+struct BusyCase {
+  const char* scenario;
+  int threads;
+  Takes takes = Takes::long_enough_for_stress_only;
+};
+
+void PrintTo(const BusyCase& c, std::ostream* out) { *out << c.scenario; }
+
+// Two processes burn the cores, so that a thread loses its core anywhere and for long.
+class BesideBurners : public PausedThreads, public testing::WithParamInterface<BusyCase> {};
+
+TEST_P(BesideBurners, TheSameHolds) {
+  const auto [scenario, threads, takes] = GetParam();
+  if (takes != Takes::little && test::stress_time() == 0s) GTEST_SKIP() << "in stress runs only";
+  const ChildResult r = crowd(scenario, 120s, 2);
+  expect_completed(r);
+  expect_at_most(threads, r);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Crowd, BesideBurners,
+    testing::Values(
+        BusyCase{"compute", 182}, BusyCase{"holder_behind_lockers", any_number, Takes::little},
+        BusyCase{"unannounced_sleeps", any_number, Takes::little},
+        BusyCase{"compute_beside_ticker", 182}, BusyCase{"compute_after_timers", 182},
+        BusyCase{"late_setter", any_number}, BusyCase{"late_setter_for_spinners", any_number},
+        BusyCase{"late_setter_beside_ticker", any_number}, BusyCase{"mutex_crowd", not_thousands},
+        BusyCase{"once_crowd", not_thousands}, BusyCase{"printf_crowd", not_thousands},
+        BusyCase{"write_crowd", not_thousands}, BusyCase{"condition_variable_crowd", any_number},
+        BusyCase{"reader_crowd_beside_calls", any_number}),
+    [](const auto& info) { return std::string(info.param.scenario); });
 
 // ---------------------------------------------------------------- the limit of threads
 

@@ -2,6 +2,7 @@
 // gofer-test: once
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
 
 #include "runtime/base/sanitizer.h"
@@ -9,6 +10,8 @@
 
 namespace gofer::test {
 namespace {
+
+using namespace std::chrono_literals;
 
 // Sanitizers make calls of their own, which must not fail.
 class Denied : public testing::Test {
@@ -198,6 +201,35 @@ TEST(ClosedDescriptors, OfTheRuntimeAreOpenedAnew) {
       EXPECT_TRUE(r.exited_with(0)) << then << ": " << r;
       EXPECT_TRUE(r.out_has("idle: yes\ncompleted\n")) << then << ": " << r;
       EXPECT_EQ(r.err, "") << then << ": " << r;
+    }
+  }
+}
+
+TEST(ClosedDescriptors, OfTheRuntimeAreToldFromTheProgramsOwnInstanceAtTheirNumbers) {
+  if (internal::sanitizers_enabled) GTEST_SKIP() << "a sanitizer has descriptors of its own";
+  for (const char* then : {"left", "rung", "watched"}) {
+    for (const char* procs : {"1", "2", "8"}) {
+      const ChildResult r =
+          run_child("denied_child", {"own_instance", then},
+                    {std::string("GOMAXPROCS=") + procs, with_debug("idlems=600000")}, 30s);
+      EXPECT_TRUE(r.exited_with(0)) << then << ": " << r;
+      EXPECT_TRUE(r.out_has("idle: yes\ncompleted\n")) << then << ": " << r;
+      EXPECT_EQ(r.err, "") << then << ": " << r;
+    }
+  }
+}
+
+TEST(ClosedDescriptors, AreOpenedAgainWhenThereIsRoomForThem) {
+  if (internal::sanitizers_enabled) GTEST_SKIP() << "a sanitizer has descriptors of its own";
+  for (const char* first : {"new", "old"}) {
+    for (const char* procs : {"1", "2", "8"}) {
+      const ChildResult r = run_child("denied_child", {"no_room_for_descriptors", first},
+                                      {std::string("GOMAXPROCS=") + procs}, 30s);
+      EXPECT_TRUE(r.exited_with(0)) << first << ": " << r;
+      EXPECT_EQ(r.out.find("read: Too many open files\n"), 0u) << first << ": " << r;
+      EXPECT_TRUE(r.out_has("idle: yes\ncompleted\n")) << first << ": " << r;
+      EXPECT_EQ(count_of(r.err, "errno 24: goroutines cannot wait for descriptors\n"), 1)
+          << first << ": " << r;
     }
   }
 }

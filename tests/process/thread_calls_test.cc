@@ -49,6 +49,12 @@ TEST_F(SignalStack, OfTheRuntimeStaysWhenAGoroutineInstallsASmallOne) {
   EXPECT_TRUE(r.err_has("frames elided")) << r;
 }
 
+TEST_F(SignalStack, IsRefusedToAGoroutineWithTheErrorsOfTheKernel) {
+  const ChildResult r = run("answers_for_signal_stack");
+  EXPECT_TRUE(r.exited_with(0)) << r;
+  EXPECT_TRUE(r.out_has("same=1 kept=1\n")) << r;
+}
+
 TEST_F(SignalStack, OfAGoroutineThatIsBoundIsItsOwn) {
   const ChildResult r = run("bound_signal_stack");
   EXPECT_TRUE(r.exited_with(0)) << r;

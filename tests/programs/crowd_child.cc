@@ -176,6 +176,10 @@ int mutex_crowd() {
   return measured([] { lock_each(scaled(14'000), 2000); });
 }
 
+int mutex_crowd_for_a_minute() {
+  return measured([] { lock_each(scaled(14'000), 60'000); });
+}
+
 int once_crowd() {
   return measured([] {
     const int goroutines = scaled(14'000);
@@ -262,7 +266,7 @@ int write_crowd() {
 // None can go on before all have a thread.
 int condition_variable_crowd() {
   return measured([] {
-    const int goroutines = scaled(2000);
+    const int goroutines = scaled(3000);
     std::mutex mutex;
     std::condition_variable all_here;
     int arrived = 0;
@@ -291,6 +295,41 @@ int semaphore_crowd() {
       });
     }
     wg.wait();
+  });
+}
+
+// All sleep in a call of the kernel until the last arrives. Beside them others go from one short call
+// to the next, and come back from each: that says nothing of those who wait.
+int reader_crowd_beside_calls() {
+  return measured([] {
+    const int goroutines = scaled(1200);
+    int ends[2];
+    require(pipe2(ends, O_CLOEXEC) == 0, "pipe2");
+    std::atomic<bool> stop{false};
+    gofer::wait_group callers, readers;
+    for (int i = 0; i < 4; ++i) {
+      callers.go([&] {
+        while (!stop) {
+          usleep(500);
+          gofer::blocking([] { usleep(500); });
+        }
+      });
+    }
+    gofer::sleep_for(20ms);
+    std::atomic<int> arrived{0};
+    for (int i = 0; i < goroutines; ++i) {
+      readers.go([&] {
+        if (++arrived == goroutines) {
+          const std::vector<char> bytes(static_cast<std::size_t>(goroutines));
+          require(write(ends[1], bytes.data(), bytes.size()) == goroutines, "written");
+        }
+        char c = 'x';
+        require(read(ends[0], &c, 1) == 1, "read");
+      });
+    }
+    readers.wait();
+    stop = true;
+    callers.wait();
   });
 }
 
@@ -462,6 +501,8 @@ int limit_bound() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // The second argument: so many processes burn the cores meanwhile.
+  const Burners burners(argc > 2 ? std::atoi(argv[2]) : 0);
   return run_scenario(argc, argv,
                       {{"compute", compute},
                        {"compute_beside_ticker", compute_beside_ticker},
@@ -473,11 +514,13 @@ int main(int argc, char** argv) {
                        {"short_beside_computing", short_beside<compute_on>},
                        {"short_beside_spinners", short_beside<relax>},
                        {"mutex_crowd", mutex_crowd},
+                       {"mutex_crowd_for_a_minute", mutex_crowd_for_a_minute},
                        {"once_crowd", once_crowd},
                        {"printf_crowd", printf_crowd},
                        {"write_crowd", write_crowd},
                        {"condition_variable_crowd", condition_variable_crowd},
                        {"semaphore_crowd", semaphore_crowd},
+                       {"reader_crowd_beside_calls", reader_crowd_beside_calls},
                        {"holder_behind_lockers", holder_behind_lockers},
                        {"unannounced_sleeps", unannounced_sleeps},
                        {"limit_compute", limit_compute},

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gofer/gofer.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -23,6 +24,8 @@
 
 #include "../support/wait_until.h"
 #include "os/thread_state.h"
+#include "runtime/poll/netpoll.h"
+#include "runtime/procs/current.h"
 #include "runtime/sched/sched_lock.h"
 #include "runtime/threads/idle.h"
 #include "runtime/threads/threads.h"
@@ -443,6 +446,123 @@ int closed_descriptors() {
   return 0;
 }
 
+// The numbers of open descriptors whose file the kernel names so.
+std::vector<int> descriptors_named(const char* name) {
+  std::vector<int> found;
+  for (int fd = 3; fd < 100; ++fd) {
+    const std::string link = "/proc/self/fd/" + std::to_string(fd);
+    char target[64] = "";
+    if (readlink(link.c_str(), target, sizeof target - 1) > 0 && std::strcmp(target, name) == 0) {
+      found.push_back(fd);
+    }
+  }
+  return found;
+}
+
+// A program's own event loop: an epoll instance, and two sockets of which one is watched.
+struct OwnLoop {
+  static constexpr uint64_t data = 7;
+  int epoll;
+  int watched;
+  int far;
+
+  // At the numbers of the runtime's descriptors, which are closed by that.
+  OwnLoop(int queue, int bell) : epoll(queue), watched(bell) {
+    int ends[2];
+    require(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0, "socketpair");
+    far = ends[1];
+    const int instance = epoll_create1(EPOLL_CLOEXEC);
+    require(instance >= 0 && dup2(instance, queue) == queue && close(instance) == 0, "epoll");
+    require(dup2(ends[0], bell) == bell && close(ends[0]) == 0, "the socket");
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.u64 = data;
+    require(epoll_ctl(queue, EPOLL_CTL_ADD, bell, &event) == 0, "epoll_ctl");
+  }
+
+  void be_ready() const { require(write(far, "x", 1) == 1, "write"); }
+
+  // It gets its own event and no other.
+  bool is_intact() const {
+    epoll_event events[4];
+    const int n = epoll_wait(epoll, events, 4, 0);
+    return n == 1 && events[0].data.u64 == data && events[0].events == EPOLLIN;
+  }
+};
+
+// The program closes the runtime's epoll instance, and has one of its own at that number before
+// anybody looks. "rung": the poller is told something at once. "watched": a descriptor is made at
+// once.
+int own_instance() {
+  gofer::run([] {
+    const Pair pair = make_pair_of_sockets();
+    echo(pair);
+    gofer::wait_group wg;
+    wg.go([&] {
+      char c = 0;
+      require(pair.far.read({&c, 1}) == 1, "read");
+    });
+    gofer::sleep_for(20ms);
+    const std::vector<int> queues = descriptors_named("anon_inode:[eventpoll]");
+    const std::vector<int> bells = descriptors_named("anon_inode:[eventfd]");
+    require(queues.size() == 1 && bells.size() == 1, "the runtime has one of each");
+    const OwnLoop loop(queues[0], bells[0]);
+    if (std::strcmp(scenario_argument, "rung") == 0) {
+      gofer::internal::netpoll_break(gofer::internal::current_m());
+    }
+    if (std::strcmp(scenario_argument, "watched") == 0) communicate();
+    loop.be_ready();
+    do_all("after");
+    communicate();
+    pair.near.write_all({"x", 1});
+    wg.wait();
+    be_idle();
+    require(loop.is_intact(), "the program's own instance is as it was");
+  });
+  say("completed");
+  return 0;
+}
+
+void set_most_descriptors(rlim_t most) {
+  rlimit limit{};
+  require(getrlimit(RLIMIT_NOFILE, &limit) == 0, "getrlimit");
+  limit.rlim_cur = most;
+  require(setrlimit(RLIMIT_NOFILE, &limit) == 0, "setrlimit");
+}
+
+// The program closes the runtime's descriptors while it may open none, and later it may again. Two
+// sockets stay open.
+int no_room_for_descriptors() {
+  gofer::run([] {
+    const Pair pair = make_pair_of_sockets();
+    echo(pair);
+    std::error_code ec;
+    gofer::wait_group wg;
+    wg.go([&] {
+      char c = 0;
+      (void)pair.far.read({&c, 1}, ec);
+    });
+    gofer::sleep_for(20ms);
+    rlimit before{};
+    require(getrlimit(RLIMIT_NOFILE, &before) == 0, "getrlimit");
+    set_most_descriptors(3);
+    require(syscall(SYS_close_range, 3, 99, 0) == 0, "close_range");
+    wg.wait();
+    std::printf("read: %s\n", ec.message().c_str());
+    talk();
+    sleep_a_little();
+    set_most_descriptors(before.rlim_cur);
+    next_number += 10;
+    if (std::strcmp(scenario_argument, "new") == 0) communicate();
+    echo(pair);
+    next_number += 10;
+    communicate();
+    be_idle();
+  });
+  say("completed");
+  return 0;
+}
+
 // The poller is told something, and the kernel has taken back the event that would end its sleep:
 // so it is if the program closes the runtime's descriptors before the poller's thread gets a
 // processor. Here it gets no event at all.
@@ -583,6 +703,8 @@ int main(int argc, char** argv) {
                        {"without_threads", without_threads},
                        {"first_wait", first_wait},
                        {"closed_descriptors", closed_descriptors},
+                       {"own_instance", own_instance},
+                       {"no_room_for_descriptors", no_room_for_descriptors},
                        {"lost_break", lost_break},
                        {"accept_connections", accept_connections},
                        {"full_signal_queue", full_signal_queue},

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <climits>
 #include <cstdint>
@@ -141,6 +142,53 @@ int small_signal_stack() {
     std::printf("kept=%d\n", signal_stack_size() == usual ? 1 : 0);
     std::fflush(stdout);
     return recurse(0);
+  });
+}
+
+constexpr int autodisarm = 1 << 31;  // SS_AUTODISARM, which libc's headers do not have
+
+stack_t stack_of(char* memory, size_t size, int flags) {
+  stack_t stack{};
+  stack.ss_sp = memory;
+  stack.ss_size = size;
+  stack.ss_flags = flags;
+  return stack;
+}
+
+constexpr int signal_stack_flags[] = {0,
+                                      SS_ONSTACK,
+                                      SS_DISABLE,
+                                      SS_ONSTACK | SS_DISABLE,
+                                      autodisarm,
+                                      SS_ONSTACK | autodisarm,
+                                      SS_DISABLE | autodisarm,
+                                      4};
+constexpr size_t signal_stack_sizes[] = {0, 256, 256 * 1024};
+
+// The answers to all of them, in order: 0, or what errno says. The thread has no such stack then.
+std::string answers_for_signal_stacks(char* memory) {
+  std::string answers;
+  for (const int flags : signal_stack_flags) {
+    for (const size_t size : signal_stack_sizes) {
+      const stack_t stack = stack_of(memory, size, flags);
+      answers += std::to_string(sigaltstack(&stack, nullptr) == 0 ? 0 : errno) + " ";
+    }
+  }
+  return answers;
+}
+
+// A goroutine gets the answers that a thread of the program gets.
+int answers_for_signal_stack() {
+  static char memory[256 * 1024];
+  std::string of_kernel;
+  std::thread([&] { of_kernel = answers_for_signal_stacks(memory); }).join();
+  return gofer::run([&] {
+    const size_t usual = signal_stack_size();
+    const std::string of_goroutine = answers_for_signal_stacks(memory);
+    std::printf("kernel:    %s\ngoroutine: %s\nsame=%d kept=%d\n", of_kernel.c_str(),
+                of_goroutine.c_str(), of_kernel == of_goroutine ? 1 : 0,
+                signal_stack_size() == usual ? 1 : 0);
+    return 0;
   });
 }
 
@@ -292,6 +340,7 @@ int main(int argc, char** argv) {
                        {"mask_belongs_to_goroutine", mask_belongs_to_goroutine},
                        {"mask_that_is_restored_binds_nobody", mask_that_is_restored_binds_nobody},
                        {"small_signal_stack", small_signal_stack},
+                       {"answers_for_signal_stack", answers_for_signal_stack},
                        {"bound_signal_stack", bound_signal_stack},
                        {"pthread_exit_in_goroutine", pthread_exit_in_goroutine},
                        {"cancelled_goroutine", cancelled_goroutine},

@@ -45,7 +45,7 @@ constinit Records records;
 constinit atomic<uint64_t> instance{0};
 constinit atomic<int> bell{-1};         // of that poller
 constinit atomic<bool> is_deaf{false};  // the bell has failed to wake an M
-constinit atomic<int> failure{0};       // why events cannot be had any more: an errno value
+constinit atomic<int> failure{0};       // why events cannot be had: an errno value, or 0
 
 os::Poller poller_of(uint64_t used) {
   return {static_cast<int>(static_cast<uint32_t>(used)), bell.load(relaxed)};
@@ -60,6 +60,11 @@ int open_instance_locked() GOFER_REQUIRES(records.lock) {
   const uint64_t number = (instance.load(relaxed) >> 32) + 1;
   instance.store(number << 32 | static_cast<uint32_t>(opened.queue), seq_cst);
   return 0;
+}
+
+// The kernel has no room now, as opposed to a call that it refuses.
+bool is_momentary(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOSPC;
 }
 
 void say_once(const char* what, int error) {
@@ -104,11 +109,24 @@ PollDesc* take_record() {
   return first + records.used++ % slab_descs;
 }
 
-// An event can name a record only after its slab was made. nullptr: the event is not of ours.
 PollDesc* find_record(uint32_t index) {
   const uint32_t slab = index / slab_descs;
   PollDesc* first = slab < max_slabs ? records.slabs[slab].load(acquire) : nullptr;
   return first == nullptr ? nullptr : first + index % slab_descs;
+}
+
+// What comes with an event: the record and its tag. The highest bit tells it from what a program
+// puts into an instance of its own, a descriptor or a pointer.
+constexpr uint64_t of_ours = uint64_t{1} << 63;
+
+uint64_t data_of(const PollDesc* desc) {
+  return of_ours | uint64_t{desc->index} << 32 | desc->tag.load(relaxed);
+}
+
+// An event can name a record only after its slab was made. nullptr: the event is not of ours.
+PollDesc* record_of(uint64_t data) {
+  if ((data & of_ours) == 0) return nullptr;
+  return find_record(static_cast<uint32_t>((data ^ of_ours) >> 32));
 }
 
 void put_record(PollDesc* desc) {
@@ -151,10 +169,6 @@ void rouse(PollSide& side) {
   if (w != nullptr) wake(inside.m(), w);
 }
 
-uint64_t data_of(const PollDesc* desc) {
-  return uint64_t{desc->index} << 32 | desc->tag.load(relaxed);
-}
-
 // Calls f for each record that there is.
 template <class F>
 void for_each_record(F f) {
@@ -166,10 +180,14 @@ void for_each_record(F f) {
   for (uint32_t i = 0; i < used; ++i) f(find_record(i));
 }
 
-// Every wait for a descriptor fails, from now on.
-void fail_all(const char* what, int error, GQueue& list) {
+// Events cannot be had any more. Needs the lock of the records.
+void fail_locked(int error) {
   failure.store(error, seq_cst);
   poll_state.in_use.store(false, seq_cst);
+}
+
+// After fail_locked: every wait for a descriptor fails.
+void end_waits(const char* what, int error, GQueue& list) {
   say_once(what, error);
   for_each_record([&](PollDesc* desc) {
     for (PollSide* side : {&desc->in, &desc->out}) {
@@ -213,22 +231,56 @@ void watch_again(PollDesc* desc, GQueue& list) {
   if (error != 0 && error != EEXIST) lose(desc, tag, list);
 }
 
+void watch_all_again(GQueue& list) {
+  for_each_record([&](PollDesc* desc) { watch_again(desc, list); });
+  // A poller that sleeps in the old instance hears nothing of the new one, and while it sleeps
+  // no other M polls. A signal ends its call.
+  if (M* m = idle_ms.poller.load(acquire); m != nullptr && m != current_m()) signal_m(m);
+}
+
 // The program has closed the instance `used`.
 void replace_instance(uint64_t used, GQueue& list) {
   int error;
   {
     LockGuard guard(records.lock);
-    if (instance.load(relaxed) != used) return;
+    if (instance.load(relaxed) != used || failure.load(relaxed) != 0) return;
     error = open_instance_locked();
+    if (error != 0) fail_locked(error);
   }
   if (error != 0) {
-    fail_all(os::poller_open_fails, error, list);
-    return;
+    end_waits(os::poller_open_fails, error, list);
+  } else {
+    watch_all_again(list);
   }
-  for_each_record([&](PollDesc* desc) { watch_again(desc, list); });
-  // A poller that sleeps in the old instance hears nothing of the new one, and while it sleeps
-  // no other M polls. A signal ends its call.
-  if (M* m = idle_ms.poller.load(acquire); m != nullptr && m != current_m()) signal_m(m);
+}
+
+// The kernel refuses to tell of events in the instance `used`.
+void give_up_instance(uint64_t used, int error, GQueue& list) {
+  {
+    LockGuard guard(records.lock);
+    if (instance.load(relaxed) != used) return;
+    fail_locked(error);
+  }
+  end_waits(os::poller_wait_fails, error, list);
+}
+
+// 0, or the errno value by which events cannot be had. If there was no room for another instance,
+// there may be now: then goroutines that wait go on in that one. Inside.
+int still_fails(M* m) {
+  const int error = failure.load(relaxed);
+  if (!is_momentary(error)) return error;
+  {
+    LockGuard guard(records.lock);
+    if (failure.load(relaxed) == 0) return 0;
+    if (const int again = open_instance_locked(); again != 0) return again;
+    failure.store(0, seq_cst);
+    poll_state.in_use.store(true, seq_cst);
+  }
+  GQueue list;
+  watch_all_again(list);
+  while (G* g = list.pop_front()) ready(m, g);
+  want_poller();
+  return 0;
 }
 
 // 0 or an errno value. If the instance changes meanwhile, either its opener finds the descriptor in
@@ -261,7 +313,7 @@ int poll_open(int fd, PollDesc*& desc) {
   ensure_started();
   Inside inside;
   desc = nullptr;
-  if (const int error = failure.load(relaxed); error != 0) return error;
+  if (const int error = still_fails(inside.m()); error != 0) return error;
   if (!poll_state.in_use.load(acquire)) {
     if (const int error = start_poller(); error != 0) return error;
     want_poller();
@@ -324,7 +376,9 @@ PollEnd poll_wait(PollDesc* desc, PollSide& side, Closable* done) {
     const bool lost = desc->lost.load(relaxed);
     if (lost || failure.load(relaxed) != 0) {
       side.lock.unlock();
-      return lost ? PollEnd::lost : PollEnd::failed;
+      if (lost) return PollEnd::lost;
+      if (still_fails(m) != 0) return PollEnd::failed;
+      continue;
     }
     Waiter w(m);
     side.waiter = &w;
@@ -389,7 +443,7 @@ void netpoll(int64_t timeout_ns, GQueue& list) {
   if (n == -EBADF || n == -EINVAL) {
     replace_instance(used, list);
   } else if (n < 0) {
-    fail_all(os::poller_wait_fails, -n, list);
+    give_up_instance(used, -n, list);
   }
   for (int i = 0; i < n; ++i) {
     const os::PollEvent& event = events[i];
@@ -397,7 +451,7 @@ void netpoll(int64_t timeout_ns, GQueue& list) {
       pass_on_break(timeout_ns);
       continue;
     }
-    PollDesc* desc = find_record(static_cast<uint32_t>(event.data() >> 32));
+    PollDesc* desc = record_of(event.data());
     if (desc == nullptr) {  // the program has an instance of its own in the place of ours
       replace_instance(used, list);
       continue;

@@ -20,7 +20,8 @@
 // that it does not know, with closefrom(3) for instance. If the instance is gone, the next M or
 // caller that needs it opens a new one, adds all descriptors to it, and wakes the M that polls.
 // Waits for a closed descriptor fail with EBADF. If the kernel refuses, every wait for a descriptor
-// fails with that error, and one message says so.
+// fails with that error, and one message says so. If it only had no room for the new instance (the
+// limit of descriptors, memory), the next caller that opens or waits for a descriptor tries again.
 #pragma once
 
 #include <cstdint>
@@ -76,7 +77,7 @@ void poll_free(PollDesc* desc, int fd);
 /// Waits until an event has come for the side, or its deadline has, or `done` is closed, if it is
 /// not nullptr. Goroutines and foreign threads call it outside of the runtime.
 PollEnd poll_wait(PollDesc* desc, PollSide& side, Closable* done);
-/// The errno value that tells why a wait has failed.
+/// The errno value that tells why a wait has failed; 0 if it would not fail now.
 int poll_failure();
 /// The wait at that side, now or later, ends at deadline_ns.
 void poll_set_deadline(PollSide& side, int64_t deadline_ns);

@@ -39,16 +39,17 @@ os::ThreadState look_at_thread(const M* m) {
 void note_lost(M* m, int64_t cpu_ns, uint32_t crowd) {
   m->lost_cpu_ns.store(cpu_ns, relaxed);
   uint32_t none = no_crowd;
-  if (!m->lost_in.compare_exchange_strong(none, crowd, acq_rel)) return;
-  join_crowd(crowd);
+  const uint32_t place = place_in(crowd);
+  if (!m->lost_in.compare_exchange_strong(none, place, acq_rel)) return;
+  join_crowd(place);
   lost_ms.fetch_add(1, relaxed);
 }
 
 void forget_lost(M* m) {
   if (m->lost_in.load(relaxed) == no_crowd) return;
-  const uint32_t crowd = m->lost_in.exchange(no_crowd, acq_rel);
-  if (crowd == no_crowd) return;
-  leave_crowd(crowd);
+  const uint32_t place = m->lost_in.exchange(no_crowd, acq_rel);
+  if (place == no_crowd) return;
+  leave_crowd(place);
   lost_ms.fetch_sub(1, relaxed);
 }
 

@@ -41,7 +41,8 @@ constexpr int64_t longest_stall_ns = 1'000 * s;
 
 struct Crowd {
   atomic<int32_t> asleep{0};
-  atomic<uint32_t> returned{0};  // ever
+  atomic<uint32_t> stalls{0};    // ever
+  atomic<uint32_t> returned{0};  // ever, of those that were there when the latest stall began
   // Of sysmon alone:
   uint32_t returned_seen = 0;
   int64_t refused_ns = 0;  // the last refusal
@@ -61,6 +62,11 @@ int64_t round_ns = 0;
 int64_t round_length_ns = 0;
 int64_t lock_ns = 0;  // when a thread was last found that waits for a lock, asleep or spinning...
 bool locks = false;   // ...which is not long ago
+
+// A place has the number of stalls above the crowd.
+constexpr uint32_t crowd_bits = 8;
+static_assert(futex_crowds < (1u << crowd_bits) - 1);  // no place is no_crowd
+uint32_t crowd_at(uint32_t place) { return place & ((1u << crowd_bits) - 1); }
 
 // All cores together make so many seconds of processor time a second.
 int64_t cores() {
@@ -108,11 +114,16 @@ uint32_t crowd_of(uint64_t futex) {
   return 1 + static_cast<uint32_t>(mixed >> 32) % futex_crowds;
 }
 
-void join_crowd(uint32_t crowd) { crowds[crowd].asleep.fetch_add(1, relaxed); }
+uint32_t place_in(uint32_t crowd) {
+  return crowds[crowd].stalls.load(relaxed) << crowd_bits | crowd;
+}
 
-void leave_crowd(uint32_t crowd) {
+void join_crowd(uint32_t place) { crowds[crowd_at(place)].asleep.fetch_add(1, relaxed); }
+
+void leave_crowd(uint32_t place) {
+  const uint32_t crowd = crowd_at(place);
   crowds[crowd].asleep.fetch_sub(1, relaxed);
-  crowds[crowd].returned.fetch_add(1, relaxed);
+  if (place_in(crowd) != place) crowds[crowd].returned.fetch_add(1, relaxed);
 }
 
 void note_unpaused(bool soon) {
@@ -171,6 +182,7 @@ void note_refused(uint32_t crowd, int64_t now_ns) {
   Crowd& c = crowds[crowd];
   if (c.refused_ns == now_ns) return;  // another P, in the same round
   c.refused_ns = now_ns;
+  if (c.stalled_ns == 0) c.stalls.fetch_add(1, relaxed);
   if (c.stalled_ns < longest_stall_ns) c.stalled_ns += round_length_ns;
 }
 

@@ -27,8 +27,9 @@
 //     goroutine begins soon beside a hundred that compute, and by 150 t^2, so that any number of
 //     them is passed in the end. The small room grows after 0.1 s, by 1,000 (t - 0.1) up to 100:
 //     locks change hands before (t stayed below 0.07 in storms of spin locks). For sleepers the
-//     clock counts the time during which a P was refused and no thread of that crowd came back: its
-//     room grows by 800 a second.
+//     clock counts the time during which a P was refused and no thread came back of those that were
+//     in the crowd before: their room grows by 800 a second. A thread that joined since does not
+//     count, because one that goes from one short call to the next comes back all the time.
 //   - A goroutine that a timer or a descriptor wakes is done soon, as a rule, and the one that was
 //     paused for it goes on then. There are a few places beyond the room for that, and many for a
 //     goroutine that has parked again and again (G::is_short).
@@ -108,9 +109,11 @@ inline constexpr uint32_t call_crowd = 0;
 inline constexpr uint32_t futex_crowds = 64;
 uint32_t crowd_of(uint64_t futex);
 
-/// A thread that keeps its goroutine falls asleep in a crowd, or leaves it.
-void join_crowd(uint32_t crowd);
-void leave_crowd(uint32_t crowd);
+/// The place of a thread that falls asleep in a crowd now: the crowd, and how often it has stalled.
+uint32_t place_in(uint32_t crowd);
+/// A thread that keeps its goroutine falls asleep at that place, or leaves it.
+void join_crowd(uint32_t place);
+void leave_crowd(uint32_t place);
 
 /// A goroutine that was paused has ended, parked or gone to sleep in a call. `soon` is set if it
 /// was paused once only.

@@ -111,8 +111,8 @@ struct alignas(128) M {
   atomic<uint64_t> preempt_word{0};    // sysmon wants this hold of a P (p_word) to end; 0: none
   atomic<Preempt> preempt_kind{};      // why sysmon asks
   atomic<bool> signalled{false};       // a SIGURG of ours is on its way: signal_m
-  atomic<uint32_t> lost_in{no_crowd};  // its P was taken, which it has not noticed: the crowd in
-                                       // which it sleeps (thread_gate.h)
+  atomic<uint32_t> lost_in{no_crowd};  // its P was taken, which it has not noticed: its place in
+                                       // the crowd in which it sleeps (thread_gate.h)
   atomic<int64_t> lost_cpu_ns{-1};     // its processor time then; -1: not known
   int64_t used_without_p_ns = 0;       // of that budget, before the call that was announced
   atomic<bool> paused{false};          // between two instructions of the program: preempt_here
@@ -120,7 +120,7 @@ struct alignas(128) M {
   atomic<int> resumed{0};              // times that its goroutine was paused and went on
   int32_t budget = 0;                  // what the P's was then
   uint64_t tied_at GOFER_GUARDED_BY(sched_lock) = 0;  // its place among those in the global queue
-  atomic<uint32_t> surrenders_in{no_crowd};  // the same for one that is asked to surrender its P
+  atomic<uint32_t> surrenders_in{no_crowd};  // the crowd of one that is asked to surrender its P
   int64_t paused_ns GOFER_GUARDED_BY(sched_lock) = 0;  // since when its goroutine waits tied
   atomic<bool> released{false};     // a paused M is to go on without a P: release_paused
   atomic<bool> let_go{false};       // the same: the process ends

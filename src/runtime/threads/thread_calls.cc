@@ -70,11 +70,14 @@ int change_mask(int how, const sigset_t* set, sigset_t* old) {
   return 0;
 }
 
-// What the kernel would say of it.
+constexpr int autodisarm = 1 << 31;  // SS_AUTODISARM, which libc's headers do not have
+
+// What the kernel would say of it: SS_ONSTACK is another name of 0 there.
 int check_signal_stack(const stack_t& stack) {
-  if ((stack.ss_flags & ~SS_DISABLE) != 0) return EINVAL;
-  if ((stack.ss_flags & SS_DISABLE) == 0 && stack.ss_size < least_signal_stack()) return ENOMEM;
-  return 0;
+  const int mode = stack.ss_flags & ~autodisarm;
+  if (mode == SS_DISABLE) return 0;
+  if (mode != SS_ONSTACK && mode != 0) return EINVAL;
+  return stack.ss_size < least_signal_stack() ? ENOMEM : 0;
 }
 
 int change_signal_stack(const stack_t* stack, stack_t* old) {
