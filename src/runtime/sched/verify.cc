@@ -82,11 +82,9 @@ void verify_scheduler() {
   M* m = stop_the_world();
   sched_lock.lock();
   size_t queued = verify_lists();
-  int64_t live = goroutines.live.load(relaxed);
   for (int i = 0; i < max_procs; ++i) {
     P* p = p_table.all[i].load(relaxed);
     if (p == nullptr) break;
-    live += p->live.load(relaxed);
     if (i < p_table.in_use.load(relaxed)) queued += verify_p(p, m != nullptr && m->p == p);
   }
   size_t runnable = 0;
@@ -94,7 +92,7 @@ void verify_scheduler() {
   sched_lock.unlock();
   // A foreign thread between two lines of `go` may have a record in neither: it only adds.
   require(queued <= runnable, "a queue holds a goroutine that is not runnable");
-  require(live >= 0, "more goroutines ended than began");
+  require(count_live() >= 0, "more goroutines ended than began");
   start_the_world(m);
 }
 

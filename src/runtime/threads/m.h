@@ -10,6 +10,7 @@
 #include "os/futex.h"
 #include "runtime/base/atomic.h"
 #include "runtime/goroutines/g.h"
+#include "runtime/metrics/sampler.h"
 #include "runtime/procs/p.h"
 
 namespace gofer::internal {
@@ -87,6 +88,7 @@ struct alignas(128) M {
   atomic<uint32_t> in_runtime{1};  // see p_word.h
   atomic<uint32_t> in_doubt{0};    // whether p is still its own, of which p's word knows
   uint32_t id = 0;                 // from 1
+  int32_t until_sample = 0;        // goroutines to be made runnable before: metrics/sampler.h
   P* p = nullptr;
   uint64_t p_word = 0;             // the word of p while this M holds it
   G* curg = nullptr;               // the goroutine on it; nullptr on g0
@@ -136,6 +138,9 @@ struct alignas(128) M {
   M* back_link = nullptr;
   Note note;
 
+  Sampling sampling;
+  SampledSlice slice;
+
   atomic<tracer::Stream*> stream{nullptr};  // what it writes into a trace; stays with the record
 
   const void* base = nullptr;  // where its own stack begins, about
@@ -159,6 +164,7 @@ struct alignas(128) M {
     signalled.store(false, relaxed);
     blocking_at.store(0, relaxed);
     next_p.store(nullptr, relaxed);
+    slice.begin_ns = 0;
     waits_for_p.store(false, relaxed);
     ::new (&g0) StackHead;
   }
