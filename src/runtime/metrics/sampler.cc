@@ -11,6 +11,7 @@ namespace {
 constexpr uint32_t longest_distance = 1024;
 constexpr int64_t dense_ns = 500'000;     // samples that come faster are taken more rarely
 constexpr int64_t sparse_ns = 2'000'000;  // samples that come slower are taken more often
+constexpr int64_t long_ago_ns = 100'000'000;
 
 struct alignas(32) Slot {
   atomic<G*> g{nullptr};  // nullptr: free
@@ -85,6 +86,13 @@ void take_sample(Sampling& s, int32_t& until_sample, G* g) {
 M* sample(M* m, G* g) {
   take_sample(m->sampling, m->until_sample, g);
   return m;
+}
+
+void sample_soon(M* m) {
+  if (m->until_sample <= 0 || os::now_ns() - m->sampling.last_ns < long_ago_ns) return;
+  m->sampling.counted -= static_cast<uint32_t>(m->until_sample);
+  m->sampling.distance = 1;
+  m->until_sample = 0;
 }
 
 void count_for_thread(G* g) {

@@ -12,6 +12,8 @@
 // goroutines as were counted since the last one, and has that weight in the histogram. So the
 // histogram's numbers are estimates of all goroutines, whatever the pace was. The distances vary at
 // random; otherwise a program whose switches repeat in a pattern would be sampled at one place of it.
+// After a burst the distance is long, so an M that has slept, and took its last sample long ago, does
+// not count to its end.
 //
 // The stamp does not fit into a G. It lies in a table of slots, which is found by the address of the
 // G. A slot is claimed by a compare-exchange, and freed by the M that runs the goroutine. While no
@@ -62,6 +64,8 @@ struct SampledSlice {
 /// g, which is about to become runnable, is the sample of m. Returns m, so that the caller of this
 /// rare path need not keep it.
 [[gnu::cold]] M* sample(M* m, G* g);
+/// m, which has slept, goes on: what comes first is the sample, if the last one was long ago.
+void sample_soon(M* m);
 /// g is about to become runnable by a thread without a P, under the scheduler's lock.
 void count_for_thread(G* g);
 /// The sampled goroutine g is about to run on m: its time is recorded, and its slice begins.
