@@ -23,8 +23,8 @@
 
 namespace gofer::debug {
 
-/// How often times fell into each of a row of buckets. The bounds of a bucket differ by a quarter at
-/// most: each power of two from 64 ns to 4.9 hours is cut into four. The first bucket has all
+/// How often times fell into each of a row of buckets. The bounds of a bucket differ by a quarter
+/// at most: each power of two from 64 ns to 4.9 hours is cut into four. The first bucket has all
 /// shorter times, the last one all longer ones.
 struct time_histogram {
   static constexpr std::size_t bucket_count = detail::time_buckets;
@@ -134,9 +134,8 @@ struct metrics_snapshot {
 /// goroutine, for the end of a stop of the world, too.
 [[nodiscard]] GOFER_API metrics_snapshot metrics();
 
-/// The numbers in the text format of Prometheus (and OpenMetrics' ancestor), version 0.0.4, whose
-/// content type is "text/plain; version=0.0.4". The buckets of a histogram are fewer there: powers
-/// of four.
+/// The numbers in the text format of Prometheus, version 0.0.4, whose content type is
+/// "text/plain; version=0.0.4". The buckets of a histogram are fewer there: powers of four.
 [[nodiscard]] GOFER_API std::string prometheus(const metrics_snapshot& m);
 [[nodiscard]] GOFER_API std::string prometheus();
 

@@ -1,5 +1,5 @@
-// debug::metrics() may be called at any time: before the runtime starts, while the world is stopped,
-// beside changes of gomaxprocs, by goroutines and by threads. Counters never go back.
+// debug::metrics() may be called at any time: before the runtime starts, while the world is
+// stopped, beside changes of gomaxprocs, by goroutines and by threads. Counters never go back.
 #include <gofer/gofer.h>
 #include <gtest/gtest.h>
 

@@ -2,8 +2,8 @@
 //
 // Nothing is counted for this alone where a count would cost a switch anything: the states of
 // goroutines come from the lengths of queues and from what each P's holder does, as in Go, and not
-// from a walk over all goroutines. So they are estimates while goroutines change their states; those
-// that wait are the rest.
+// from a walk over all goroutines. So they are estimates while goroutines change their states; the
+// number of those that wait is the rest.
 //
 // Counters are sums over all Ps that ever were: a P that gomaxprocs() puts aside keeps its own.
 #include <gofer/metrics.h>

@@ -2,7 +2,7 @@
 //
 // The writer is the holder of a P, or of a lock: whatever passes the P or the lock on orders the
 // writes. So a write is a plain load and a store, and costs no locked instruction. A reader sees
-// each bucket as it was at some moment; it takes the number of all from the buckets, so that the two
+// each bucket as it was at some moment. It takes the number of all from the buckets, so the two
 // always agree.
 #pragma once
 
