@@ -100,6 +100,8 @@ ROWS = [
     Row("timer_stop", "timer_stop", {1: 0.30, 2: 0.30}),
     Row("timer_stop_beside_100k", "timer_stop_beside_100k", {1: 0.30, 2: 0.30}),
     Row("timer_reset", "timer_reset", {1: 0.60}),
+    # looking inside
+    Row("metrics_read", "metrics_read", {1: None, 2: None}),
     # preemption and blocking calls
     Row("late_0_p50", "late_0", {2: 1.0}),
     Row("late_0_p99", "late_0", {2: 1.0}),

@@ -15,6 +15,7 @@
 #include <gofer/last_error.h>
 #include <gofer/latch.h>
 #include <gofer/local.h>
+#include <gofer/metrics.h>
 #include <gofer/mutex.h>
 #include <gofer/net.h>
 #include <gofer/net_error.h>

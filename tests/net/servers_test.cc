@@ -165,5 +165,33 @@ TEST(Servers, ChatTellsAllOtherClients) {
   });
 }
 
+std::string get(const Server& server, const std::string& path) {
+  const net::conn c = server.dial();
+  c.write_all("GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  std::string heard;
+  char bytes[8192];
+  while (const size_t n = c.read(bytes)) heard.append(bytes, n);
+  return heard;
+}
+
+TEST(Servers, MetricsAreServedAsTextAndAsJson) {
+  run([] {
+    const Server server("metrics", {"127.0.0.1:0"});
+    const std::string text = get(server, "/metrics");
+    EXPECT_TRUE(text.starts_with("HTTP/1.1 200 OK\r\n")) << text;
+    EXPECT_NE(text.find("Content-Type: text/plain; version=0.0.4\r\n"), text.npos) << text;
+    EXPECT_NE(text.find("\ngofer_sched_latency_seconds_count "), text.npos) << text;
+    const auto body = text.find("\r\n\r\n") + 4;
+    EXPECT_NE(text.find("Content-Length: " + std::to_string(text.size() - body) + "\r\n"),
+              text.npos);
+    const std::string json = get(server, "/metrics.json");
+    EXPECT_NE(json.find("\"/sched/latencies:seconds\": {\"count\": "), json.npos) << json;
+    EXPECT_TRUE(get(server, "/").starts_with("HTTP/1.1 404 "));
+    const net::conn c = server.dial();
+    c.write_all("nonsense\r\n\r\n");
+    EXPECT_EQ(read_line(c), "HTTP/1.1 400 Bad Request\r");
+  });
+}
+
 }  // namespace
 }  // namespace gofer

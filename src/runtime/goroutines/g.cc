@@ -32,6 +32,7 @@ struct Records {
   atomic<int> free_count{0};
   atomic<Slab*> slabs{nullptr};                 // the newest first; only ever grows
   size_t next_size GOFER_GUARDED_BY(lock) = 0;  // 0: the smallest
+  atomic<size_t> bytes{0};                      // of all slabs
 };
 
 constinit Records records;
@@ -46,6 +47,7 @@ Slab* new_slab_of(size_t size) {
     return nullptr;
   }
   sanitizer_add_root(memory, size);
+  records.bytes.store(records.bytes.load(relaxed) + size, relaxed);
   return ::new (memory) Slab{records.slabs.load(relaxed), capacity, {}};
 }
 
@@ -119,6 +121,8 @@ void put_free_g(G* g) {
 }
 
 int count_free_gs() { return records.free_count.load(relaxed); }
+
+size_t g_record_bytes() { return records.bytes.load(relaxed); }
 
 G* GCursor::next() {
   auto* slab = static_cast<Slab*>(slab_);

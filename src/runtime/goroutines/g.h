@@ -64,9 +64,9 @@ struct alignas(64) G {
   atomic<GStatus> status{GStatus::dead};
   WaitReason wait_reason = WaitReason::none;
   StackClass stack_class : 7 {};
-  bool is_main : 1 = false;      // started by run()
-  atomic<bool> trimming{false};  // must not run just now: scavenge.cc
-  atomic<uint32_t> trace{0};     // when it was mentioned last, and its events since: trace/writer.h
+  bool is_main : 1 = false;   // started by run()
+  atomic<uint8_t> marks{0};   // what is to be done before it runs: metrics/sampler.h
+  atomic<uint32_t> trace{0};  // when it was mentioned last, and its events since: trace/writer.h
   void (*entry)(void*) = nullptr;
   uint64_t id = 0;
   uint64_t parent_id = 0;   // the goroutine that started it; 0: a foreign thread
@@ -151,6 +151,8 @@ void put_free_g(G* g);
 
 /// Dead records in the global list.
 int count_free_gs();
+/// The memory that all records take; what was never touched of it included.
+size_t g_record_bytes();
 
 /// Goes over every record that was ever used, in any state, a few at a time; new ones may be
 /// missed.

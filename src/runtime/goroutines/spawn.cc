@@ -12,6 +12,7 @@
 #include "runtime/process/process_state.h"
 #include "runtime/process/start.h"
 #include "runtime/procs/current.h"
+#include "runtime/procs/p_table.h"
 #include "runtime/procs/spinning.h"
 #include "runtime/sched/global_queue.h"
 #include "runtime/sched/queues.h"
@@ -86,7 +87,7 @@ void make_runnable(M* m, G* g) {
     p->last_id = p->next_id + id_batch;
   }
   g->id = p->next_id++;
-  bump(p->live, int64_t{1});
+  bump(p->created);
   transition::created(m, g);
   put_local(p, g, true);
   wake_p();
@@ -95,7 +96,7 @@ void make_runnable(M* m, G* g) {
 // By a thread without a P.
 void make_runnable(G* g) {
   g->id = goroutines.last_id.fetch_add(1, relaxed) + 1;
-  goroutines.live.fetch_add(1, relaxed);
+  goroutines.created.fetch_add(1, relaxed);
   create_globally(g);
   wake_p();
 }
@@ -190,6 +191,18 @@ void run_main(void (*entry)(void*), void* arg) {
 namespace gofer::internal {
 
 constinit Goroutines goroutines;
+
+uint64_t count_created() {
+  uint64_t n = goroutines.created.load(relaxed);
+  for (P* p : ps_ever()) n += p->created.load(relaxed);
+  return n;
+}
+
+int64_t count_live() {
+  uint64_t ended = 0;
+  for (P* p : ps_ever()) ended += p->ended.load(acquire);
+  return static_cast<int64_t>(count_created() - ended);
+}
 
 G* take_g_from_scheduler(M* m) {
   return m != nullptr ? detail::take_record_of(m->p) : take_free_g();

@@ -14,12 +14,17 @@ inline constexpr int id_batch = 16;  // a P takes so many ids at a time
 
 struct alignas(64) Goroutines {
   atomic<uint64_t> last_id{0};
-  atomic<int64_t> live{0};  // as P::live, but for callers without a P
-  atomic<int32_t> runs{0};  // calls of run() that wait
+  atomic<uint64_t> created{0};  // as P::created, but by callers without a P
+  atomic<int32_t> runs{0};      // calls of run() that wait
   atomic<bool> main_called_goexit{false};
 };
 
 [[gnu::visibility("hidden")]] extern Goroutines goroutines;
+
+/// How many goroutines were ever created, and how many of them have not ended. While goroutines
+/// are created and end meanwhile, the second may be too large.
+uint64_t count_created();
+int64_t count_live();
 
 /// Takes a record for a goroutine that the scheduler itself starts. The caller is on g0 with a P,
 /// or inside, and starts it, or gives it to put_free_g. Returns nullptr without memory for one

@@ -19,6 +19,7 @@
 #pragma once
 
 #include "runtime/base/assert.h"
+#include "runtime/metrics/sampler.h"
 #include "runtime/stacks/scavenge.h"
 #include "runtime/threads/m.h"
 #include "runtime/trace/hooks.h"
@@ -43,13 +44,26 @@ inline bool try_status(G* g, GStatus from, GStatus to) {
 
 namespace transition {
 
+/// g becomes runnable: one of many is a sample of how long it waits then (metrics/sampler.h). By m,
+/// which is returned.
+inline M* count_runnable(M* m, G* g) { return --m->until_sample < 0 ? sample(m, g) : m; }
+
+/// The same by m, or nullptr: by a thread without a P.
+inline void count_runnable_by(M* m, G* g) {
+  if (m != nullptr) {
+    count_runnable(m, g);
+  } else {
+    count_for_thread(g);
+  }
+}
+
 /// g is what m executes from now on. The compiler barrier is one half of a fence; the other half is
 /// the scavenger's membarrier (scavenge.cc).
 inline void run_on(M* m, G* g, GStatus from) {
   set_status(g, from, GStatus::running);
   compiler_barrier();
-  if (g->trimming.load(relaxed)) [[unlikely]]
-    wait_until_trimmed(g);
+  if (g->marks.load(relaxed) != 0) [[unlikely]]
+    run_marked(m, g);
   g->set_m(m);
   m->curg = g;
 }
@@ -71,6 +85,7 @@ inline void discarded(G* g) { set_status(g, GStatus::idle, GStatus::dead); }
 /// m, or nullptr, has created g, which has its id, its closure and its parent.
 inline void created(M* by, G* g) {
   if (tracer::is_on()) tracer::created(by, g);
+  count_runnable_by(by, g);
   set_status(g, GStatus::idle, GStatus::runnable);
 }
 
@@ -101,6 +116,7 @@ inline void parked(M* /*m*/, G* g) { leave_m(g, GStatus::waiting); }
 /// m, or nullptr, has made g runnable, which waited.
 inline void readied(M* by, G* g) {
   if (tracer::is_on()) tracer::readied(by, g);
+  count_runnable_by(by, g);
   set_status(g, GStatus::waiting, GStatus::runnable);
 }
 
@@ -118,12 +134,17 @@ inline void yields(M* m, G* /*g*/) {
   if (tracer::is_on()) tracer::yields(m);
 }
 
-inline void yielded(M* /*m*/, G* g) { leave_m(g, GStatus::runnable); }
+[[nodiscard]] inline M* yielded(M* m, G* g) {
+  m = count_runnable(m, g);
+  leave_m(g, GStatus::runnable);
+  return m;
+}
 
 /// A signal or a prologue pauses g, which then waits for a P, tied to m. M::preempt_kind has the
 /// reason if m has its P; if m has lost its P, g has computed without one for too long.
 inline void paused(M* m, G* g) {
   if (tracer::is_on()) tracer::waits_tied(m);
+  count_runnable(m, g);
   leave_m(g, GStatus::preempted);
 }
 
@@ -165,6 +186,7 @@ inline void noticed_loss(M* m) {
 /// No P is idle: g waits for one, tied to m.
 inline void comes_back_without_p(M* m, G* g) {
   if (tracer::is_on()) tracer::waits_tied(m);
+  count_runnable(m, g);
   leave_m(g, GStatus::runnable);
 }
 

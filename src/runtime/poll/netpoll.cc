@@ -92,6 +92,7 @@ PollDesc* take_record() {
   LockGuard guard(records.lock);
   if (PollDesc* desc = records.free; desc != nullptr) {
     records.free = desc->link;
+    bump(poll_state.watched);
     return desc;
   }
   const uint32_t slab = records.used / slab_descs;
@@ -106,6 +107,7 @@ PollDesc* take_record() {
     }
     records.slabs[slab].store(first, release);
   }
+  bump(poll_state.watched);
   return first + records.used++ % slab_descs;
 }
 
@@ -133,6 +135,7 @@ void put_record(PollDesc* desc) {
   LockGuard guard(records.lock);
   desc->link = records.free;
   records.free = desc;
+  bump(poll_state.watched, -1);
 }
 
 // Takes the waiter of a side out, if the caller may end its wait.
@@ -142,7 +145,8 @@ Waiter* take_waiter(PollSide& side) GOFER_REQUIRES(side.lock) {
   return w != nullptr && claim(w) ? w : nullptr;
 }
 
-void tell(PollDesc* desc, PollSide& side, uint32_t tag, bool ends, GQueue& list) {
+// Returns whether somebody waited.
+bool tell(PollDesc* desc, PollSide& side, uint32_t tag, bool ends, GQueue& list) {
   side.lock.lock();
   Waiter* w = nullptr;
   if (desc->tag.load(relaxed) == tag) {
@@ -155,8 +159,9 @@ void tell(PollDesc* desc, PollSide& side, uint32_t tag, bool ends, GQueue& list)
     }
   }
   side.lock.unlock();
-  if (w == nullptr) return;
+  if (w == nullptr) return false;
   if (G* g = wake_thread_or_get(w); g != nullptr) list.push_back(g);
+  return true;
 }
 
 // A waiter that is roused looks for itself what has changed.
@@ -330,6 +335,11 @@ int poll_open(int fd, PollDesc*& desc) {
   return error == EPERM && !os::poller_is_refused() ? 0 : error;
 }
 
+size_t poll_record_bytes() {
+  LockGuard guard(records.lock);
+  return (records.used + slab_descs - 1) / slab_descs * slab_size;
+}
+
 int poll_failure() { return failure.load(relaxed); }
 
 void poll_close(PollDesc* desc) {
@@ -439,12 +449,13 @@ void netpoll(int64_t timeout_ns, GQueue& list) {
   const uint64_t used = instance.load(relaxed);
   const int n =
       os::poller_wait(poller_of(used), events, events_at_once, shorter_if_deaf(timeout_ns));
-  bump(poll_state.visits);
+  poll_state.visits.fetch_add(1, relaxed);
   if (n == -EBADF || n == -EINVAL) {
     replace_instance(used, list);
   } else if (n < 0) {
     give_up_instance(used, -n, list);
   }
+  uint64_t woken = 0;
   for (int i = 0; i < n; ++i) {
     const os::PollEvent& event = events[i];
     if (event.is_ring()) {
@@ -458,9 +469,10 @@ void netpoll(int64_t timeout_ns, GQueue& list) {
     }
     const auto tag = static_cast<uint32_t>(event.data());
     const bool ends = event.is_end();
-    if (event.is_in()) tell(desc, desc->in, tag, ends, list);
-    if (event.is_out()) tell(desc, desc->out, tag, ends, list);
+    if (event.is_in() && tell(desc, desc->in, tag, ends, list)) ++woken;
+    if (event.is_out() && tell(desc, desc->out, tag, ends, list)) ++woken;
   }
+  if (woken != 0) poll_state.woken.fetch_add(woken, relaxed);
 }
 
 bool netpoll_is_open() {

@@ -61,7 +61,9 @@ enum class PollEnd : uint8_t { ready, closed, timed_out, cancelled, lost, failed
 struct alignas(64) PollState {
   atomic<bool> in_use{false};
   atomic<int32_t> waiters{0};  // goroutines and threads that wait for a descriptor
-  atomic<uint64_t> visits{0};  // to the netpoller; a hint
+  atomic<uint64_t> visits{0};  // to the netpoller
+  atomic<uint64_t> woken{0};   // goroutines and threads that events have woken
+  atomic<int32_t> watched{0};  // records in use; written under their lock
 };
 
 [[gnu::visibility("hidden")]] extern PollState poll_state;
@@ -73,6 +75,9 @@ int poll_open(int fd, PollDesc*& desc);
 /// calls poll_free.
 void poll_close(PollDesc* desc);
 void poll_free(PollDesc* desc, int fd);
+
+/// The memory that records of descriptors take.
+size_t poll_record_bytes();
 
 /// Waits until an event has come for the side, or its deadline has, or `done` is closed, if it is
 /// not nullptr. Goroutines and foreign threads call it outside of the runtime.

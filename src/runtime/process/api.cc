@@ -43,7 +43,7 @@ void checkpoint() {
   if (!m->p->preempt.load(relaxed)) [[likely]]
     return;
   m = enter();
-  if (m->curg->head->no_preempt == 0) yield_goroutine(m);
+  if (m->curg->head->no_preempt == 0) yield_as_asked(m);
   leave(current_m());
 }
 
@@ -64,8 +64,7 @@ int set_max_threads(int n) {
 }
 
 std::size_t num_goroutine() {
-  int64_t n = goroutines.live.load(relaxed);
-  for (P* p : ps_ever()) n += p->live.load(relaxed);
+  const int64_t n = count_live();
   return n > 0 ? static_cast<std::size_t>(n) : 0;
 }
 

@@ -10,6 +10,7 @@
 
 #include "runtime/base/atomic.h"
 #include "runtime/goroutines/g.h"
+#include "runtime/metrics/histogram.h"
 #include "runtime/procs/p_word.h"
 #include "runtime/sched/run_queue.h"
 #include "runtime/sched/sched_lock.h"
@@ -37,7 +38,8 @@ struct alignas(128) P {
 
   uint64_t next_id = 0;  // goroutine ids of this P's own: [next_id, last_id)
   uint64_t last_id = 0;
-  atomic<int64_t> live{0};  // goroutines created here less those that ended here
+  atomic<uint64_t> created{0};  // goroutines created here
+  atomic<uint64_t> ended{0};    // goroutines that ended here
 
   atomic<uint64_t> started{0};
   atomic<uint64_t> switches{0};
@@ -63,6 +65,10 @@ struct alignas(128) P {
 
   uint64_t traced_in = 0;    // the last generation of a trace that mentions it: trace/writer.h
   uint64_t trace_count = 0;  // its events in that generation
+
+  atomic<uint64_t> asked_yields{0};  // times that a goroutine gave way because of `preempt`
+  Histogram latencies;               // samples, from runnable to running: metrics/sampler.h
+  Histogram slices;                  // samples, from then until it left the P
 };
 
 inline uint32_t next_random(P* p) {

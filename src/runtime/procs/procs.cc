@@ -9,6 +9,7 @@
 #include "os/thread.h"
 #include "runtime/procs/lost.h"
 #include "runtime/procs/p_table.h"
+#include "runtime/procs/retake.h"
 #include "runtime/procs/spinning.h"
 #include "runtime/procs/stop_world.h"
 #include "runtime/procs/thread_gate.h"
@@ -183,6 +184,7 @@ Wakeup hand_off_locked(P* p, Pass to) GOFER_REQUIRES(sched_lock) {
 }  // namespace
 
 void hand_off(P* p, Pass to) {
+  taking.handed_off.fetch_add(1, relaxed);
   Wakeup wakeup;
   {
     LockGuard guard(sched_lock);

@@ -16,10 +16,19 @@ struct Taking {
   Lock lock{LockRank::taking};         // one taker of Ps at a time: p_word.h
   atomic<bool> has_membarrier{false};  // see fence_others
   atomic<uint64_t> retaken{0};         // times that a blocked thread lost its P
+  atomic<uint64_t> announced{0};       // of those, in a call that it had announced
+  atomic<uint64_t> asleep{0};          // and in any other call
+  atomic<uint64_t> handed_off{0};      // times that a P went to another M because its own left it
   atomic<uint64_t> released{0};        // times that a paused thread went on without a P
 };
 
 [[gnu::visibility("hidden")]] extern Taking taking;
+
+/// A thread has lost its P, or gives it up for that reason, in a call; it is announced in no crowd.
+inline void count_retaken(uint32_t crowd) {
+  taking.retaken.fetch_add(1, relaxed);
+  (crowd == no_crowd ? taking.announced : taking.asleep).fetch_add(1, relaxed);
+}
 
 /// Every other thread has passed a full barrier when this returns true. It returns false if the
 /// kernel refuses. The first refusal ends the use of membarrier; from then on signals ask Ms for

@@ -13,6 +13,7 @@
 #include <new>
 #include <utility>
 
+#include "os/clock.h"
 #include "os/cpu_count.h"
 #include "os/memory.h"
 #include "runtime/goroutines/spawn.h"
@@ -36,6 +37,7 @@
 namespace gofer::internal {
 
 constinit World world;
+constinit Pauses world_pauses;
 
 namespace {
 
@@ -121,8 +123,6 @@ void retire_p(P* p) GOFER_REQUIRES(sched_lock) {
   drain_local_locked(p);
   drain_free_gs(p->free_gs, 0);
   drain_stacks(p->stacks, 0);
-  goroutines.live.fetch_add(p->live.load(relaxed), relaxed);
-  p->live.store(0, relaxed);
   not_given_back(p);
   transition::removed(p);
 }
@@ -161,6 +161,7 @@ P* restart_ps(const M* m) GOFER_REQUIRES(sched_lock) {
 M* stop_the_world() {
   lock_world();
   M* m = enter();
+  world_pauses.begin_ns = os::now_ns();
   {
     LockGuard guard(sched_lock);
     world.stop_wait = p_table.in_use.load(relaxed);
@@ -176,6 +177,7 @@ M* stop_the_world() {
     take_running_ps();
     if (!all_stopped()) world.stopped.wait(retry_ns);
   }
+  world_pauses.stopping.record(os::now_ns() - world_pauses.begin_ns);
   if (tracer::is_on()) tracer::world_stopped(m);
   return m;
 }
@@ -199,6 +201,7 @@ void start_the_world(M* m) {
     wakeup.now();
   }
   wake_p();
+  world_pauses.total.record(os::now_ns() - world_pauses.begin_ns);
   world.lock.unlock();
   if (m != nullptr) leave(m);
 }

@@ -3,6 +3,7 @@
 
 #include "runtime/base/atomic.h"
 #include "runtime/base/lock.h"
+#include "runtime/metrics/histogram.h"
 #include "runtime/sched/sched_lock.h"
 #include "runtime/threads/m.h"
 
@@ -16,6 +17,15 @@ struct alignas(64) World {
 };
 
 [[gnu::visibility("hidden")]] extern World world;
+
+/// How long the world was stopped. Written under world.lock.
+struct Pauses {
+  Histogram stopping;    // from the request until every P has stopped
+  Histogram total;       // from the request until the world goes on
+  int64_t begin_ns = 0;  // of the present one
+};
+
+[[gnu::visibility("hidden")]] extern Pauses world_pauses;
 
 /// The caller is outside of the runtime, and inside afterwards. Returns the caller's M, or nullptr
 /// in a foreign thread.

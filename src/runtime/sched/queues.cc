@@ -6,7 +6,10 @@
 
 namespace gofer::internal {
 
-bool put_overflow(P* p, G* g) {
+namespace {
+
+// False: thieves have made room meanwhile.
+bool move_half(P* p, G* g) {
   G* batch[decltype(p->queue)::capacity / 2 + 1];
   const uint32_t n = p->queue.take_half_of_full(batch);
   if (n == 0) return false;
@@ -16,6 +19,13 @@ bool put_overflow(P* p, G* g) {
   LockGuard guard(sched_lock);
   append_global_locked(list);
   return true;
+}
+
+}  // namespace
+
+void put_overflow(P* p, G* g) {
+  while (!move_half(p, g) && !p->queue.put(g)) {
+  }
 }
 
 void put_local(M* m, GQueue& list) {

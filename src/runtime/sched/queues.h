@@ -9,9 +9,9 @@
 
 namespace gofer::internal {
 
-/// Moves the older half of a full ring, and g, to the global queue under one lock. Returns false if
-/// thieves have made room meanwhile.
-bool put_overflow(P* p, G* g);
+/// Moves the older half of a full ring, and g, to the global queue under one lock; or puts g at the
+/// tail of the ring, if thieves have made room meanwhile.
+[[gnu::cold]] void put_overflow(P* p, G* g);
 
 /// Puts g at the tail of the ring. If `next` is set, puts it into runnext instead, and the
 /// goroutine that was there at the tail.
@@ -26,9 +26,8 @@ inline void put_local(P* p, G* g, bool next) {
     if (displaced == nullptr) return;
     g = displaced;
   }
-  while (!p->queue.put(g)) {
-    if (put_overflow(p, g)) return;
-  }
+  if (!p->queue.put(g)) [[unlikely]]
+    put_overflow(p, g);
 }
 
 /// Makes the waiting goroutines of the list runnable, at the tail of the queue of m's P. Wakes

@@ -111,6 +111,7 @@ bool attach_stack(P* p, G* g) {
 
 void schedule_loop(M* m) {
   for (;;) {
+    if (m->slice.begin_ns != 0) sampled_slice_ends(m);
     bool inherits = false;
     G* g = next_goroutine(m, inherits);
     if (g == nullptr) return;

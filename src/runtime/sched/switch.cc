@@ -16,6 +16,7 @@
 #include "runtime/process/process_state.h"
 #include "runtime/procs/current.h"
 #include "runtime/procs/spinning.h"
+#include "runtime/procs/stop_world.h"
 #include "runtime/sched/global_queue.h"
 #include "runtime/sched/queues.h"
 #include "runtime/sched/schedule.h"
@@ -56,7 +57,7 @@ StackHead* to_g0(M* m) {
 }
 
 void commit_yield(M* m, G* g) {
-  transition::yielded(m, g);
+  m = transition::yielded(m, g);
   put_local(m->p, g, false);
   // A hint, without a fence: this P will run it in any case.
   if (wake_state.idle_p_count.load(relaxed) != 0) wake_p();
@@ -160,6 +161,12 @@ void yield_goroutine(M* m) {
   switch_away(m, on_yield.load(relaxed));
 }
 
+void yield_as_asked(M* m) {
+  // The flag is also set for a stop of the world, which preempts nobody.
+  if (!world.stopping.load(relaxed)) bump(m->p->asked_yields);
+  yield_goroutine(m);
+}
+
 void park_goroutine(M* m, WaitReason reason, QueueLock lock, Contest* early) {
   transition::parks(m, m->curg, reason);
   m->queue_lock = lock;
@@ -172,7 +179,7 @@ namespace {
 [[noreturn]] void end_goroutine(M* m) {
   G* g = m->curg;
   P* p = m->p;
-  bump(p->live, int64_t{-1});
+  bump(p->ended);
   transition::ends(m, g);
   StackHead* head = g->head;
   if (head->own_m != nullptr) {

@@ -50,11 +50,14 @@ inline void begin_running(M* m, P* p, G* g, bool inherits) {
   count_switch(p, inherits);
 }
 
+/// The goroutine yields because P::preempt is set.
+void yield_as_asked(M* m);
+
 /// For a call that may switch but does not have to: if sysmon wants the goroutine to stop, it
 /// yields here, which is much cheaper than a pause. The M must be fetched anew afterwards.
 inline void yield_if_asked(M* m) {
   if (m->p->preempt.load(relaxed)) [[unlikely]]
-    yield_goroutine(m);
+    yield_as_asked(m);
 }
 
 /// Goes over to another stack of this M. Returns when an M switches back to `from`.

@@ -82,15 +82,13 @@ void verify_scheduler() {
   M* m = stop_the_world();
   sched_lock.lock();
   size_t queued = verify_lists();
-  int64_t live = goroutines.live.load(relaxed);
-  for (P* p : ps_ever()) live += p->live.load(relaxed);
   for (P* p : all_ps()) queued += verify_p(p, m != nullptr && m->p == p);
   size_t runnable = 0;
   for_each_g(count_runnable, &runnable);
   sched_lock.unlock();
   // A foreign thread between two lines of `go` may have a record in neither: it only adds.
   require(queued <= runnable, "a queue holds a goroutine that is not runnable");
-  require(live >= 0, "more goroutines ended than began");
+  require(count_live() >= 0, "more goroutines ended than began");
   start_the_world(m);
 }
 

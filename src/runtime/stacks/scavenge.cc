@@ -5,14 +5,17 @@
 // where it parked, and no M may run it meanwhile. Running must stay cheap, so the protocol is
 // one-sided, as that of the P word:
 //
-//   the M that runs g:  status = running; compiler barrier; look at g->trimming: set: wait
-//   the scavenger:      g->trimming = true; membarrier; look at the status: not waiting: leave it
+//   the M that runs g:  status = running; compiler barrier; look at g->marks: trim_mark set: wait
+//   the scavenger:      g->marks |= trim_mark; membarrier; look at the status: not waiting: leave it
 //
 // With the membarrier between the scavenger's store and load, and program order on the other side,
 // one of them sees the other (store-load on both). If the scavenger sees `waiting` after the
 // barrier, an M that runs g from then on finds the mark, and waits until it is taken off, some
 // microseconds; the release of that and the acquire of the waiting side order the trimming before
 // everything that g does on its stack. The saved stack pointer was written before `waiting`.
+//
+// The byte has another bit, which the waker sets (metrics/sampler.h). So each side changes its own
+// bit by a read-modify-write, which takes nothing from the argument above: who runs g only looks.
 //
 // A goroutine that is paused by a signal is not `waiting`: its stack is never touched. Without
 // membarrier, parked goroutines are not trimmed.
@@ -27,6 +30,7 @@
 #include "runtime/procs/procs.h"
 #include "runtime/procs/retake.h"
 #include "runtime/sched/schedule.h"
+#include "runtime/stacks/stack.h"
 
 namespace gofer::internal {
 namespace {
@@ -60,7 +64,10 @@ void trim(G* g) {
     const auto sp = reinterpret_cast<uintptr_t>(g->head->sp);
     const uintptr_t high = (sp - arch::red_zone) & ~(os::page_size - 1);
     const uintptr_t low = reinterpret_cast<uintptr_t>(g->stack()) + stack_guard_size;
-    if (high > low) os::discard(reinterpret_cast<void*>(low), high - low);
+    if (high > low) {
+      os::discard(reinterpret_cast<void*>(low), high - low);
+      note_trimmed();
+    }
   }
   transition::trim_ends(g);
 }
@@ -72,13 +79,13 @@ bool trim_batch() {
   G* g = nullptr;
   while (n < batch && (g = cursor.next()) != nullptr) {
     if (g->status.load(relaxed) != GStatus::waiting) continue;
-    g->trimming.store(true, relaxed);
+    g->marks.fetch_or(trim_mark, relaxed);
     marked[n++] = g;
   }
   const bool ordered = n != 0 && fence_others();
   for (int i = 0; i < n; ++i) {
     if (ordered) trim(marked[i]);
-    marked[i]->trimming.store(false, release);
+    marked[i]->marks.fetch_and(static_cast<uint8_t>(~trim_mark), release);
   }
   return g != nullptr;
 }
@@ -129,14 +136,15 @@ int64_t scavenge(int64_t now) {
   return nothing_since ? no_timer : now + settings.scavenge_ns / 4;
 }
 
-void wait_until_trimmed(G* g) {
-  for (int i = 0; g->trimming.load(acquire); ++i) {
+void run_marked(M* m, G* g) {
+  for (int i = 0; (g->marks.load(acquire) & trim_mark) != 0; ++i) {
     if (i < spins) {
       cpu_relax();
     } else {
       os::yield_thread();
     }
   }
+  if ((g->marks.load(relaxed) & sample_mark) != 0) sampled_runs(m, g);
 }
 
 }  // namespace gofer::internal

@@ -58,6 +58,7 @@ struct Pool {
 };
 
 constinit Pool pools[stack_classes];
+constinit std::atomic<uint64_t> trimmed{0};
 
 Pool& pool_of(StackClass c) { return pools[static_cast<int>(c)]; }
 
@@ -66,6 +67,7 @@ void discard_below_top(char* const* stacks, int n, size_t size, size_t keep) {
   void* ranges[64];
   for (int i = 0; i < n; ++i) ranges[i] = stacks[i] + stack_guard_size;
   os::discard_many(ranges, static_cast<size_t>(n), size - stack_guard_size - keep);
+  trimmed.fetch_add(static_cast<uint64_t>(n), std::memory_order_relaxed);
 }
 
 bool make_room_locked(Pool& pool, size_t n) GOFER_REQUIRES(pool.lock) {
@@ -252,6 +254,24 @@ bool reserve_stacks(size_t n) {
   LockGuard guard(pool.lock);
   return reserve_locked(pool, c, n);
 }
+
+StackCounts count_stacks() {
+  StackCounts counts;
+  counts.trimmed = trimmed.load(std::memory_order_relaxed);
+  for (int i = 0; i < stack_classes; ++i) {
+    Pool& pool = pools[i];
+    const size_t size = stack_size(StackClass(i));
+    LockGuard guard(pool.lock);
+    counts.reserved_bytes += pool.places * size;
+    counts.pooled += pool.count;
+    counts.pooled_bytes += pool.count * size;
+    counts.in_use += pool.carved - pool.count;
+    counts.in_use_bytes += (pool.carved - pool.count) * size;
+  }
+  return counts;
+}
+
+void note_trimmed() { trimmed.fetch_add(1, std::memory_order_relaxed); }
 
 bool any_stack_outside_caches(int in_caches) {
   Pool& pool = pool_of(default_stack_class());

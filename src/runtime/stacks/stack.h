@@ -86,6 +86,19 @@ bool reserve_stacks(size_t n);
 /// caches: then one can be had, now or later.
 bool any_stack_outside_caches(int in_caches);
 
+/// What is known of all stacks, those in the caches of Ps among those in use.
+struct StackCounts {
+  size_t reserved_bytes = 0;  // address space with a place for a stack
+  size_t in_use = 0;
+  size_t in_use_bytes = 0;
+  size_t pooled = 0;
+  size_t pooled_bytes = 0;
+  uint64_t trimmed = 0;  // times that a stack has given back pages
+};
+StackCounts count_stacks();
+/// A parked goroutine's stack has given back pages.
+void note_trimmed();
+
 /// The lowest address that the frames on a stack may use.
 inline uintptr_t stack_low(const char* stack) {
   return reinterpret_cast<uintptr_t>(stack) + stack_guard_size;

@@ -293,6 +293,7 @@ bool stop_m(M* m) {
   } else if (!sleep_idle(m, task)) {
     return false;
   }
+  sample_soon(m);
   run_all_timers(m);
   return true;
 }

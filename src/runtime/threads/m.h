@@ -10,6 +10,7 @@
 #include "os/futex.h"
 #include "runtime/base/atomic.h"
 #include "runtime/goroutines/g.h"
+#include "runtime/metrics/sampler.h"
 #include "runtime/procs/p.h"
 #include "runtime/sched/sched_lock.h"
 
@@ -88,6 +89,7 @@ struct alignas(128) M {
   atomic<uint32_t> in_runtime{1};  // see p_word.h
   atomic<uint32_t> in_doubt{0};    // set by a taker: on entry the M checks p's word
   uint32_t id = 0;                 // from 1
+  int32_t until_sample = 0;        // goroutines to be made runnable before: metrics/sampler.h
   P* p = nullptr;
   uint64_t p_word = 0;             // the word of p while this M holds it
   G* curg = nullptr;               // the goroutine on it; nullptr on g0
@@ -138,6 +140,9 @@ struct alignas(128) M {
   M* back_link GOFER_GUARDED_BY(sched_lock) = nullptr;  // in the idle list
   Note note;
 
+  Sampling sampling;
+  SampledSlice slice;
+
   atomic<tracer::Stream*> stream{nullptr};  // what it writes into a trace; stays with the record
 
   const void* base = nullptr;  // where its own stack begins, about
@@ -161,6 +166,7 @@ struct alignas(128) M {
     signalled.store(false, relaxed);
     blocking_at.store(0, relaxed);
     next_p.store(nullptr, relaxed);
+    slice.begin_ns = 0;
     waits_for_p.store(false, relaxed);
     ::new (&g0) StackHead;
   }

@@ -57,6 +57,7 @@ M* new_m_locked() GOFER_REQUIRES(sched_lock) {
     m_table[m->id].store(m, release);
   }
   ++threads.count;
+  ++threads.started;
   return m;
 }
 

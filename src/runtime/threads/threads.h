@@ -18,6 +18,7 @@ struct Threads {
   M* free GOFER_GUARDED_BY(sched_lock) = nullptr;       // records of Ms whose threads have ended
   int count GOFER_GUARDED_BY(sched_lock) = 0;           // Ms that live or are being started
   int limit GOFER_GUARDED_BY(sched_lock) = 10000;       // set_max_threads()
+  uint64_t started GOFER_GUARDED_BY(sched_lock) = 0;    // threads of Ms that were ever asked for
   uint32_t last_id GOFER_GUARDED_BY(sched_lock) = 0;    // Ms that ever were
   int reserve_coming GOFER_GUARDED_BY(sched_lock) = 0;  // idle Ms that are being started
   int unborn_ps GOFER_GUARDED_BY(sched_lock) = 0;       // Ps given to threads that do not run yet

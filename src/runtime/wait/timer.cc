@@ -110,6 +110,7 @@ Timer* TimerHeap::take_due(int64_t now) {
   LockGuard guard(lock_);
   Timer* first = nullptr;
   Timer** end = &first;
+  uint64_t fired = 0;
   while (count_.load(relaxed) != 0 && entries_[0].when_ns <= now) {
     Timer* t = entries_[0].timer;
     // Before the heap lets go of it: stop_timer relies on that when it finds the timer in no heap.
@@ -118,8 +119,10 @@ Timer* TimerHeap::take_due(int64_t now) {
     if (!claimed) continue;
     *end = t;
     end = &t->next;
+    ++fired;
   }
   *end = nullptr;
+  fired_.store(fired_.load(relaxed) + fired, relaxed);
   publish();
   return first;
 }

@@ -46,6 +46,8 @@ class TimerHeap {
   /// The time of the earliest timer, or no_timer. Any thread may ask.
   int64_t next_ns() const { return next_ns_.load(seq_cst); }
   uint32_t count() const { return count_.load(relaxed); }
+  /// How many were taken out because they were due, and were claimed.
+  uint64_t fired() const { return fired_.load(relaxed); }
 
   /// Returns false without memory. Sets `first` to whether t is earlier than all that were there.
   bool add(Timer* t, bool* first = nullptr);
@@ -85,6 +87,7 @@ class TimerHeap {
   atomic<int64_t> next_ns_{no_timer};
   Entry* entries_ GOFER_GUARDED_BY(lock_) = nullptr;
   uint32_t capacity_ GOFER_GUARDED_BY(lock_) = 0;
+  atomic<uint64_t> fired_{0};
 };
 
 /// Starts t, which is not started. m is nullptr in a foreign thread; any other caller is inside.

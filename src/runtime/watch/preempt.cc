@@ -128,6 +128,8 @@ void pause(M* m, Preempt kind, bool by_signal) {
       g->head->slice_used_us = static_cast<uint32_t>(used / 1000);
     }
     preemption.paused.fetch_add(1, relaxed);
+    (by_signal ? preemption.by_signal : preemption.by_prologue).fetch_add(1, relaxed);
+    if (m->slice.begin_ns != 0) sampled_slice_ends(m);
     tie_locked(m, to == Pass::to_urgent || is_short);
     transition::given_up(m, p);
     if (tracer::is_on()) tracer::paused(m, p, by_signal);
@@ -181,7 +183,9 @@ void preempt_here(M* m, bool spins, bool by_signal) {
     m->preempt_word.store(0, relaxed);
     const Preempt kind = m->preempt_kind.load(relaxed);
     if (kind == Preempt::surrender) {
-      if (const uint32_t in = m->surrenders_in.load(relaxed); in != no_crowd) note_lost(m, -1, in);
+      const uint32_t in = m->surrenders_in.load(relaxed);
+      if (in != no_crowd) note_lost(m, -1, in);
+      count_retaken(in);
       give_up_p(m);  // the thread sleeps in some call, which is none of our business
     } else {
       pause(m, kind, by_signal);

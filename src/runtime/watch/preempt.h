@@ -9,8 +9,10 @@
 namespace gofer::internal {
 
 struct Preemption {
-  atomic<bool> has_signal{false};  // threads may be paused by a signal: signal_m
-  atomic<uint64_t> paused{0};      // times that a goroutine was paused
+  atomic<bool> has_signal{false};   // threads may be paused by a signal: signal_m
+  atomic<uint64_t> paused{0};       // times that a goroutine was paused
+  atomic<uint64_t> by_prologue{0};  // of those, at the prologue of a function...
+  atomic<uint64_t> by_signal{0};    // ...and by the signal
 };
 
 [[gnu::visibility("hidden")]] extern Preemption preemption;

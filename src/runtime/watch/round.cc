@@ -141,7 +141,7 @@ bool take_from_sleeping(P* p, M* m, PWord word, uint32_t crowd, const Watched& w
     return false;
   }
   if (crowd == call_crowd && m->resumed.load(relaxed) != 0) note_unpaused(false);
-  taking.retaken.fetch_add(1, relaxed);
+  count_retaken(crowd);
   hand_off(p, to);
   if (to != Pass::to_tied) want_idle_ms(idle_ms_wanted);
   return true;
