@@ -8,10 +8,12 @@
 #include "runtime/sched/switch.h"
 
 #include <cstdlib>
+#include <iterator>
 #include <new>
 
 #include "os/memory.h"
 #include "os/process.h"
+#include "runtime/base/debug_table.h"
 #include "runtime/goroutines/local.h"
 #include "runtime/process/process_state.h"
 #include "runtime/procs/current.h"
@@ -227,6 +229,21 @@ void finish_goroutine() {
   }
   end_goroutine(enter());
 }
+
+// tools/gdb: where gofer_switch has left the registers of a goroutine.
+struct RegistersTable {
+  DebugEntry entries[std::size(arch::saved_register_places) + 2]{};
+  constexpr RegistersTable() {
+    int n = 0;
+    for (const arch::SavedRegister& r : arch::saved_register_places) {
+      entries[n++] = debug_entry("register:", r.name, r.offset);
+    }
+    entries[n] = debug_entry("sp:", arch::saved_sp.name, arch::saved_sp.offset);
+  }
+};
+
+extern "C" [[gnu::visibility("default")]] const RegistersTable gofer_debug_registers;
+extern "C" [[gnu::used, gnu::retain]] constinit const RegistersTable gofer_debug_registers{};
 
 }  // namespace gofer::internal
 
