@@ -59,36 +59,55 @@ void until_quiet(std::size_t goroutines) {
   std::fflush(stdout);
 }
 
-int states(bool ends) {
-  gofer::chan<int> unbuffered(0);
-  gofer::chan<int> buffered(8);
-  for (int i = 1; i <= 3; ++i) buffered.send(10 * i);
+}  // namespace
+
+struct Objects {
+  gofer::chan<int> unbuffered{0};
+  gofer::chan<int> buffered{8};
+  gofer::chan<int> nil;
   gofer::mutex held;
-  held.lock();
   gofer::rw_mutex read_by_two;
-  read_by_two.lock_shared();
-  read_by_two.lock_shared();
-  gofer::semaphore permits(3);
-  permits.acquire(2);
+  gofer::semaphore permits{3};
+  gofer::cond changed;
   gofer::wait_group group;
-  group.add(2);
   gofer::promise<int> promise;
   gofer::future<int> pending = promise.get_future();
+  gofer::future<int> ready;
+  gofer::cancellable cancelled = gofer::with_cancel(gofer::background());
+  gofer::cancellable limited = gofer::with_timeout(gofer::background(), 1000s);
+  gofer::context root;
+  gofer::timer timer{1000s};
+  gofer::ticker ticker{500s};
+};
+
+Objects* objects;  // for the debugger
+
+namespace {
+
+void set_up(Objects& o) {
+  for (int i = 1; i <= 3; ++i) o.buffered.send(10 * i);
+  o.held.lock();
+  o.read_by_two.lock_shared();
+  o.read_by_two.lock_shared();
+  o.permits.acquire(2);
+  o.group.add(2);
   gofer::promise<int> kept;
-  gofer::future<int> ready = kept.get_future();
+  o.ready = kept.get_future();
   kept.set_value(42);
-  auto [cancelled, cancel] = gofer::with_cancel(gofer::background());
-  cancel();
-  auto [limited, cancel_limited] = gofer::with_timeout(gofer::background(), 1000s);
-  const gofer::timer timer(1000s);
+  o.cancelled.cancel();
+  objects = &o;
+}
+
+int states(bool ends) {
+  Objects o;
+  set_up(o);
   int ends_of_pipe[2];
   if (pipe(ends_of_pipe) != 0) return 1;
-
-  for (int i = 0; i < 3; ++i) gofer::go({.name = "reader"}, [=] { reader(unbuffered, i); });
-  gofer::go({.name = "locker"}, [&] { locker(held); });
-  gofer::go([&] { group.wait(); });
+  for (int i = 0; i < 3; ++i) gofer::go({.name = "reader"}, [&o, i] { reader(o.unbuffered, i); });
+  gofer::go({.name = "locker"}, [&o] { locker(o.held); });
+  gofer::go([&o] { o.group.wait(); });
   gofer::go([] { sleeper(); });
-  gofer::go([&] {
+  gofer::go([] {
     gofer::lock_os_thread();
     sleeper();
   });

@@ -112,14 +112,12 @@ class gofer_keeping_place:
         if self.thread is None:
             raise gdb.GdbError("the program does not run, and there is no core file")
         self.level = gdb.selected_frame().level()
-        self.registers, self.at = gofer_unwinder.registers, gofer_unwinder.at
+        self.selection = gofer_unwinder.selection()
 
     def __exit__(self, *_):
         if self.thread.is_valid():
             self.thread.switch()
-        if gofer_unwinder.registers is not self.registers:
-            gofer_unwinder.registers, gofer_unwinder.at = self.registers, self.at
-            gdb.invalidate_cached_frames()
+        gofer_unwinder.restore(self.selection)
         frame = gdb.newest_frame()
         while frame is not None and frame.level() != self.level:
             frame = frame.older()
@@ -131,7 +129,7 @@ def gofer_selected_goroutine():
     """Its number; 0: the thread does not run one."""
     if gdb.selected_thread() is None:
         return 0
-    if gofer_unwinder.registers is not None:
+    if gofer_unwinder.goroutine:
         return gofer_unwinder.goroutine
     with gofer_keeping_place():
         g = GoferState.goroutines().on_thread(gdb.selected_thread())
@@ -150,8 +148,7 @@ def gofer_enter(g):
     elif g.head == 0 or not GoferState.walker().walk(g):
         raise gdb.GdbError("goroutine %d has not begun to run" % g.id)
     else:
-        gofer_unwinder.select(gofer_saved_registers(g))
-        gofer_unwinder.goroutine = g.id
+        gofer_unwinder.select(gofer_saved_registers(g), g.id)
 
 
 class GoferGoroutine(gdb.Command):

@@ -120,6 +120,8 @@ class GoferSnapshot:
                         for name, value in zip(head_order, head_reader.unpack(data)):
                             setattr(g, name, value)
                     except gdb.MemoryError:
+                        g.sp = None
+                    if not g.sp and not g.m and not g.own_m:
                         g.sp = None  # a core file without its stack
                 yield g
             slab = gofer_word(slab + next_at)

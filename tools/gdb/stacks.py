@@ -20,30 +20,35 @@ class GoferUnwinder(gdb.unwinder.Unwinder):
     def __init__(self):
         super().__init__("gofer")
         self.registers = None  # of the goroutine that is selected
-        self.at = None         # of the frame that seems to be called by it
+        self.goroutine = 0     # its number, or 0: only a stack is looked at
+        self.at = None         # the frame that seems to be called by it
+        self.names = None
 
     def place(self, frame):
-        names = gofer_register_names()
-        return gdb.selected_thread().ptid, gofer_register(frame, names["sp"]), gofer_register(frame, names["pc"])
+        return gdb.selected_thread().ptid, gofer_register(frame, self.names["sp"]), \
+            gofer_register(frame, self.names["pc"])
 
+    # gdb calls this while it unwinds. Whatever makes it unwind, such as the evaluation of an expression, must not be
+    # called from here.
     def __call__(self, frame):
         if self.registers is None or self.place(frame) != self.at:
             return None
-        names = gofer_register_names()
-        caller = frame.create_unwind_info(GoferFrameId(frame.read_register(names["sp"]),
-                                                       frame.read_register(names["pc"])))
-        word = gdb.lookup_type("unsigned long")
+        caller = frame.create_unwind_info(GoferFrameId(frame.read_register(self.names["sp"]),
+                                                       frame.read_register(self.names["pc"])))
         for name, value in self.registers.items():
-            caller.add_saved_register(name, gdb.Value(value).cast(word).cast(frame.read_register(name).type))
+            caller.add_saved_register(name, value.cast(frame.read_register(name).type))
         return caller
 
-    def select(self, registers):
-        """The innermost frame of a stack with these registers, if gdb finds one; selects it."""
+    def select(self, registers, goroutine=0):
+        """Selects the innermost frame of a stack with these registers, and returns it."""
         self.release()
         if gdb.selected_thread() is None:
             raise gdb.GdbError("the program does not run, and there is no core file")
+        self.names = gofer_register_names()
+        word = gdb.lookup_type("unsigned long")
+        values = {name: gdb.Value(value).cast(word) for name, value in registers.items()}
         self.at = self.place(gdb.newest_frame())
-        self.registers = registers
+        self.registers, self.goroutine = values, goroutine
         gdb.invalidate_cached_frames()
         frame = gdb.newest_frame()
         while frame.type() == gdb.INLINE_FRAME:
@@ -55,10 +60,16 @@ class GoferUnwinder(gdb.unwinder.Unwinder):
         frame.select()
         return frame
 
-    def release(self, *_):
-        if self.registers is not None:
-            self.registers = None
+    def selection(self):
+        return self.registers, self.goroutine, self.at
+
+    def restore(self, selection):
+        if self.registers is not selection[0]:
+            self.registers, self.goroutine, self.at = selection
             gdb.invalidate_cached_frames()
+
+    def release(self, *_):
+        self.restore((None, 0, None))
 
 
 class GoferFrameFilter:
@@ -143,7 +154,7 @@ def gofer_short_name(name):
 def gofer_name_of(frame):
     """gdb calls every lambda `operator()': the linker's name says where it is."""
     name, symbol = frame.name(), frame.function()
-    if name in ("operator()", "_FUN") and symbol is not None and symbol.linkage_name != name:
+    if name in ("operator()", "_FUN") and symbol is not None and symbol.linkage_name.startswith("_Z"):
         return gdb.execute("demangle -- " + symbol.linkage_name, to_string=True).strip()
     return name
 
@@ -220,7 +231,9 @@ class GoferStacks:
         pcs, inlined = [], []
         while frame is not None:
             inlined.append(frame)
-            if frame.type() != gdb.INLINE_FRAME:
+            if frame.type() == gdb.TAILCALL_FRAME:  # gdb's guess of what called and left no frame
+                inlined = []
+            elif frame.type() != gdb.INLINE_FRAME:
                 pc, at = frame.pc(), gofer_register(frame, self.sp_name)
                 older = frame.older()
                 end = gofer_register(older, self.sp_name) if older else g.head if g else at
@@ -272,13 +285,11 @@ class gofer_selection:
         self.registers = registers
 
     def __enter__(self):
-        self.before = gofer_unwinder.registers, gofer_unwinder.at
+        self.before = gofer_unwinder.selection()
         return gofer_unwinder.select(self.registers)
 
     def __exit__(self, *_):
-        gofer_unwinder.release()
-        gofer_unwinder.registers, gofer_unwinder.at = self.before
-        gdb.invalidate_cached_frames()
+        gofer_unwinder.restore(self.before)
 
 
 gofer_unwinder = GoferUnwinder()
