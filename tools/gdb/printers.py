@@ -39,8 +39,8 @@ class GoferWaiters:
     def __bool__(self):
         return bool(self.goroutines or self.threads)
 
-    def text(self, what, verb="wait"):
-        """", 2 receivers wait: goroutines 4 and 5"; nothing if there are none."""
+    def text(self, what="waiter", more=""):
+        """", 2 receivers: goroutines 4, 5"; nothing if there are none."""
         n = len(self.goroutines) + self.threads
         if n == 0:
             return ""
@@ -50,8 +50,8 @@ class GoferWaiters:
             who.append("goroutine%s %s" % ("" if len(self.goroutines) == 1 else "s", ", ".join(ids)))
         if self.threads:
             who.append("%d thread%s" % (self.threads, "" if self.threads == 1 else "s"))
-        count = "%d%s %s%s " % (n, "+" if n == self.LIMIT else "", what, "" if n == 1 else "s") if what else ""
-        return ", %s%s: %s" % (count, verb + "s" if n == 1 else verb, " and ".join(who))
+        count = "%d%s %s%s%s" % (n, "+" if n == self.LIMIT else "", what, "" if n == 1 else "s", more)
+        return ", %s: %s" % (count, " and ".join(who))
 
 
 def gofer_queue(queue):
@@ -135,7 +135,7 @@ class GoferMutexPrinter(GoferPrinter):
     def text(self):
         state = gofer_scalar(self.value["state_"])
         text = "locked" if state & 1 else "unlocked"
-        return text + (", starving" if state & 16 else "") + gofer_queue(self.value["queue_"]).text("")
+        return text + (", starving" if state & 16 else "") + gofer_queue(self.value["queue_"]).text()
 
 
 class GoferRwMutexPrinter(GoferPrinter):
@@ -157,22 +157,23 @@ class GoferWaitGroupPrinter(GoferPrinter):
     def text(self):
         state = gofer_scalar(self.value["state_"])
         waiters = GoferWaiters(gofer_scalar(self.value["waiters_"])) if state & 1 else GoferWaiters(0)
-        return "counter %d" % (state >> 32) + waiters.text("")
+        return "counter %d" % (state >> 32) + waiters.text()
 
 
 class GoferSemaphorePrinter(GoferPrinter):
     name = "semaphore"
 
     def text(self):
-        return "%d permits free" % gofer_scalar(self.value["permits_"]) + gofer_queue(self.value["queue_"]).text("") \
-            + gofer_queue(self.value["beyond_"]).text("", "wait for more than there are")
+        free = gofer_scalar(self.value["permits_"])
+        return "%d permit%s free" % (free, "" if free == 1 else "s") + gofer_queue(self.value["queue_"]).text() \
+            + gofer_queue(self.value["beyond_"]).text("waiter", " for more than there are")
 
 
 class GoferCondPrinter(GoferPrinter):
     name = "cond"
 
     def text(self):
-        return gofer_queue(self.value["queue_"]).text("")[2:] or "no goroutine waits"
+        return gofer_queue(self.value["queue_"]).text()[2:] or "no goroutine waits"
 
 
 def gofer_when(ns):
@@ -200,7 +201,7 @@ class GoferContextPrinter(GoferPrinter):
                 if error == table["deadline_exceeded"] else "done, error %d" % error
         deadline = gofer_word(state + table["context_state.deadline_ns"])
         text = "not done" + (", deadline " + gofer_when(deadline) if deadline != (1 << 63) - 1 else "")
-        return text + GoferChannel(gofer_word(node + table["cancel_node.done"])).waiters("receivers").text("")
+        return text + GoferChannel(gofer_word(node + table["cancel_node.done"])).waiters("receivers").text()
 
 
 class GoferFuturePrinter(GoferPrinter):
@@ -213,7 +214,7 @@ class GoferFuturePrinter(GoferPrinter):
         if self.state() == 0:
             return "not valid"
         channel = GoferChannel(gofer_word(self.state()))  # `ready`, the first member
-        return ("ready" if channel.closed else "no result yet") + channel.waiters("receivers").text("")
+        return ("ready" if channel.closed else "no result yet") + channel.waiters("receivers").text()
 
     def children(self):
         try:
