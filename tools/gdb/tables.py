@@ -13,7 +13,7 @@
 # The library needs no debug information: it exports tables of the places of its fields (src/runtime/base/debug_table.h).
 # Nothing here writes to a register or to the memory of the program.
 #
-# This file is made from tools/gdb/*.py, joined in the order of tools/gdb/CMakeLists.txt.
+# This file is made from tools/gdb/*.py, joined in the order of cmake/GoferGdb.cmake.
 #
 # --- tables.py: the library's tables, and its memory.
 import re

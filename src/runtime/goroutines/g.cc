@@ -7,6 +7,8 @@
 #include "runtime/base/debug_table.h"
 #include "runtime/base/lock.h"
 
+extern "C" [[gnu::visibility("hidden")]] const char gofer_gdb_script;  // src/debug/gdb_script.S
+
 namespace gofer::internal {
 namespace {
 
@@ -139,7 +141,8 @@ void for_each_g(void (*f)(G* g, void* arg), void* arg) {
 
 // tools/gdb reads the records. The class of a stack is a bit-field, which has no offsetof: it is in the
 // byte behind the reason of the wait.
-GOFER_DEBUG_TABLE(gofer_debug_goroutines) = {{"records.slabs", 0, &records.slabs},
+GOFER_DEBUG_TABLE(gofer_debug_goroutines) = {{"script", 0, &gofer_gdb_script},
+                                             {"records.slabs", 0, &records.slabs},
                                              {"smallest_stack", smallest_stack},
                                              {"stack_guard_size", stack_guard_size},
                                              GOFER_DEBUG_SIZE(Slab),
