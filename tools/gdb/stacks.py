@@ -33,7 +33,8 @@ class GoferUnwinder(gdb.unwinder.Unwinder):
     def __call__(self, frame):
         if self.registers is None or self.place(frame) != self.at:
             return None
-        caller = frame.create_unwind_info(GoferFrameId(frame.read_register(self.names["sp"]),
+        # gdb stops at a stack whose next frame is further down. So the thread's frame gets a place below the goroutine's.
+        caller = frame.create_unwind_info(GoferFrameId(self.registers[self.names["sp"]] - 8,
                                                        frame.read_register(self.names["pc"])))
         for name, value in self.registers.items():
             caller.add_saved_register(name, value.cast(frame.read_register(name).type))
@@ -137,7 +138,7 @@ class GoferFunction:
     def __init__(self, name, place):
         self.name = gofer_short_name(name or "?")
         self.place = place
-        self.rank = 2 if name is None or self.name.startswith(self.INSIDE) else int(self.name.startswith(self.OTHERS))
+        self.rank = 2 if name is None or name.startswith("??") or self.name.startswith(self.INSIDE) else int(self.name.startswith(self.OTHERS))
 
     def __str__(self):
         return self.name + (" at " + self.place if self.place else "")
@@ -173,7 +174,10 @@ def gofer_functions_of(frames):
     for frame in frames:
         sal = frame.find_sal()
         place = "%s:%d" % (sal.symtab.filename.rsplit("/", 1)[-1], sal.line) if sal.symtab else ""
-        functions.append(GoferFunction(gofer_name_of(frame), place))
+        name = gofer_name_of(frame)
+        if name is None and (library := gdb.solib_name(frame.pc())):
+            name = "?? in " + library.rsplit("/", 1)[-1]
+        functions.append(GoferFunction(name, place))
     return functions
 
 
