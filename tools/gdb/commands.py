@@ -108,6 +108,7 @@ class gofer_keeping_place:
     """The selected thread and frame, and the goroutine, are afterwards what they were."""
 
     def __enter__(self):
+        gofer_table("goroutines")  # or says that there is no runtime
         self.thread = gdb.selected_thread()
         if self.thread is None:
             raise gdb.GdbError("the program does not run, and there is no core file")
