@@ -311,15 +311,16 @@ class Probes(unittest.TestCase):
 
     def test_give_the_goroutine_and_its_reason(self):
         with tempfile.TemporaryDirectory() as folder:
-            out = gdb(["--args", args.programs / "gdb_child", "crowd", "1"], "set startup-with-shell off",
+            out = gdb([args.programs / "gdb_child"], "set args crowd 1", "set disable-randomization off",
                       "set environment GOMAXPROCS 1",
                       "tbreak -probe-stap gofer:goroutine_created", "run >%s/out" % folder,
                       "print $_probe_arg0", "print $_probe_arg1",
-                      "tbreak -probe-stap gofer:goroutine_parks if $_probe_arg0 == 2", "continue",
-                      "print $_probe_arg1", "kill")
+                      "tbreak -probe-stap gofer:goroutine_parks", "continue", "print $_probe_arg0",
+                      "print (gofer::internal::WaitReason)$_probe_arg1", "kill")
         self.assertIn("$1 = 1\n", out)
         self.assertIn("$2 = 0\n", out)
-        self.assertIn("$3 = 2\n", out)  # WaitReason::chan_receive
+        self.assertIn("$3 = 1\n", out)
+        self.assertIn("$4 = gofer::internal::WaitReason::sleep\n", out)
 
 
 class Transcripts(unittest.TestCase):
@@ -382,6 +383,7 @@ def main():
     parser.add_argument("--source", type=Path, required=True)
     parser.add_argument("tests", nargs="*")
     args = parser.parse_args()
+    args.programs, args.library = args.programs.resolve(), args.library.absolute()
     if not shutil.which("gdb") or not shutil.which("readelf"):
         print("skipped: gdb is not installed")
         sys.exit(SKIPPED)
