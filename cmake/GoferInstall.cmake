@@ -15,6 +15,14 @@ foreach(kind IN ITEMS static shared)
     DESTINATION "${gofer_cmake_dir}")
 endforeach()
 
+# As gdb looks for it, and under a name by which users can load it themselves.
+set(gofer_gdb_dir "${GOFER_GDB_SCRIPT_DIR}")
+if(gofer_gdb_dir STREQUAL "")
+  set(gofer_gdb_dir "${CMAKE_INSTALL_LIBDIR}")
+endif()
+install(FILES "${GOFER_GDB_SCRIPT}" DESTINATION "${gofer_gdb_dir}")
+install(FILES "${GOFER_GDB_SCRIPT}" DESTINATION "${CMAKE_INSTALL_DATADIR}/gofer" RENAME gofer-gdb.py)
+
 install(TARGETS gofer_check LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 if(TARGET gofer_preemptible)
   install(TARGETS gofer_preemptible EXPORT gofer-preemptible ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")

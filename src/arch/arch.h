@@ -37,6 +37,14 @@ namespace arch {
 //   red_zone    how many bytes below the stack pointer a function may use
 //   Registers   the registers of a stack that does not run, those that the unwinder asks for
 
+/// For debuggers: a register that lies on a stack that does not run, by gdb's name, and how far it
+/// is from the saved stack pointer. arch_inline.h has an array of them, saved_register_places, and
+/// saved_sp: the name of the stack pointer, and what has to be added to the saved one.
+struct SavedRegister {
+  const char* name;
+  size_t offset;
+};
+
 /// The M of the calling thread, from the thread_local gofer_current_m. A goroutine may go on in
 /// another thread after a switch, and compilers keep the address of a thread_local over calls: this
 /// has to be an asm statement that they can neither move nor merge.

@@ -8,6 +8,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "runtime/base/debug_table.h"
 #include "runtime/procs/current.h"
 #include "runtime/report/panic.h"
 #include "runtime/sched/switch.h"
@@ -192,5 +193,15 @@ void throw_send_on_closed() { throw channel_error("send on closed channel"); }
 void throw_close_of(bool nil) {
   throw channel_error(nil ? "close of nil channel" : "close of closed channel");
 }
+
+// tools/gdb: a channel, and who waits at it. A channel is no standard-layout type, because its parts
+// are in two classes; where its fields lie is known to the compilers all the same.
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"
+GOFER_DEBUG_TABLE(gofer_debug_channels) = {
+    GOFER_DEBUG_SIZE(chan_core),           GOFER_DEBUG_FIELD(chan_core, receivers),
+    GOFER_DEBUG_FIELD(chan_core, senders), GOFER_DEBUG_FIELD(chan_core, closed),
+    GOFER_DEBUG_FIELD(chan_core, count),   GOFER_DEBUG_FIELD(chan_core, capacity),
+    GOFER_DEBUG_FIELD(chan_core, first),   GOFER_DEBUG_FIELD(chan_core, element_size),
+    GOFER_DEBUG_FIELD(chan_core, refs),    {}};
 
 }  // namespace gofer::detail

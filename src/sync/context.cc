@@ -32,6 +32,7 @@
 #include <list>
 #include <mutex>
 
+#include "runtime/base/debug_table.h"
 #include "runtime/procs/current.h"
 #include "sync/chan.h"
 #include "sync/until_done.h"
@@ -350,6 +351,20 @@ context with_any(const context& parent, const void* key, std::any value) {
   state->value = std::move(value);
   return context_state::make(state);
 }
+
+// tools/gdb: whether a context is done, and when it will be. A std::shared_ptr begins with the pointer,
+// and a std::error_code with the number, in both standard libraries.
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"
+GOFER_DEBUG_TABLE(gofer_debug_contexts) = {
+    GOFER_DEBUG_FIELD(context_state, parent),
+    GOFER_DEBUG_FIELD(context_state, node),
+    GOFER_DEBUG_FIELD(context_state, deadline_ns),
+    GOFER_DEBUG_FIELD(context_state, key),
+    GOFER_DEBUG_FIELD(cancel_node, done),
+    GOFER_DEBUG_FIELD(cancel_node, err),
+    {"canceled", static_cast<uint64_t>(context_errc::canceled)},
+    {"deadline_exceeded", static_cast<uint64_t>(context_errc::deadline_exceeded)},
+    {}};
 
 }  // namespace detail
 

@@ -29,6 +29,7 @@
 #include <stdexcept>
 
 #include "os/thread.h"
+#include "runtime/base/debug_table.h"
 #include "runtime/goroutines/spawn.h"
 #include "runtime/process/process_state.h"
 #include "runtime/process/start.h"
@@ -283,6 +284,16 @@ bool sleep_until_ns(const context& ctx, std::int64_t deadline_ns) {
 void throw_reset_of_no_timer() {
   throw std::logic_error("gofer: reset of a timer or ticker that is none");
 }
+
+// tools/gdb: when a timer fires.
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"
+GOFER_DEBUG_TABLE(gofer_debug_timers) = {
+    {"timer_state.when_ns", offsetof(timer_state, timer) + offsetof(Timer, when_ns)},
+    {"timer_state.heap", offsetof(timer_state, timer) + offsetof(Timer, heap)},
+    GOFER_DEBUG_FIELD(timer_state, period_ns),
+    GOFER_DEBUG_FIELD(timer_state, channel),
+    GOFER_DEBUG_FIELD(timer_state, func),
+    {}};
 
 }  // namespace detail
 

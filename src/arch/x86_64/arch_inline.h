@@ -86,6 +86,12 @@ struct Registers {
 inline uintptr_t& pc_of(Registers& r) { return r.dwarf[16]; }
 inline uintptr_t& sp_of(Registers& r) { return r.dwarf[7]; }
 
+// The frame of gofer_switch: switch.S.
+inline constexpr SavedRegister saved_register_places[] = {
+    {"r15", 8}, {"r14", 16}, {"r13", 24}, {"r12", 32}, {"rbx", 40}, {"rbp", 48}, {"rip", 56},
+};
+inline constexpr SavedRegister saved_sp = {"rsp", 64};
+
 // A call pushes the return address.
 inline void return_to_caller(Registers& r) {
   pc_of(r) = *reinterpret_cast<const uintptr_t*>(sp_of(r));

@@ -1,6 +1,7 @@
 #include <ucontext.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <iterator>
@@ -20,6 +21,12 @@ struct Frame {
   uint16_t unused;
   uintptr_t r15, r14, r13, r12, bx, bp, pc;
 };
+
+static_assert(saved_register_places[0].offset == offsetof(Frame, r15));
+static_assert(saved_register_places[4].offset == offsetof(Frame, bx));
+static_assert(saved_register_places[5].offset == offsetof(Frame, bp));
+static_assert(saved_register_places[6].offset == offsetof(Frame, pc));
+static_assert(saved_sp.offset == sizeof(Frame));
 
 constexpr uint32_t default_mxcsr = 0x1f80;  // all exceptions masked, round to nearest
 constexpr uint16_t default_x87_control = 0x037f;

@@ -4,7 +4,10 @@
 
 #include "os/memory.h"
 #include "runtime/base/assert.h"
+#include "runtime/base/debug_table.h"
 #include "runtime/base/lock.h"
+
+extern "C" [[gnu::visibility("hidden")]] const char gofer_gdb_script;  // src/debug/gdb_script.S
 
 namespace gofer::internal {
 namespace {
@@ -141,5 +144,33 @@ void for_each_g(void (*f)(G* g, void* arg), void* arg) {
     for (size_t i = 0; i < used; ++i) f(slab->record(i), arg);
   }
 }
+
+// tools/gdb reads the records. The class of a stack is a bit-field, which has no offsetof: it is in the
+// byte behind the reason of the wait.
+GOFER_DEBUG_TABLE(gofer_debug_goroutines) = {{"script", 0, &gofer_gdb_script},
+                                             {"records.slabs", 0, &records.slabs},
+                                             {"smallest_stack", smallest_stack},
+                                             {"stack_guard_size", stack_guard_size},
+                                             GOFER_DEBUG_SIZE(Slab),
+                                             GOFER_DEBUG_FIELD(Slab, next),
+                                             GOFER_DEBUG_FIELD(Slab, used),
+                                             GOFER_DEBUG_SIZE(G),
+                                             GOFER_DEBUG_FIELD(G, head),
+                                             GOFER_DEBUG_FIELD(G, status),
+                                             GOFER_DEBUG_FIELD(G, wait_reason),
+                                             {"G.stack_class", offsetof(G, wait_reason) + 1},
+                                             {"G.stack_class.mask", 0x7f},
+                                             GOFER_DEBUG_FIELD(G, entry),
+                                             GOFER_DEBUG_FIELD(G, id),
+                                             GOFER_DEBUG_FIELD(G, parent_id),
+                                             GOFER_DEBUG_FIELD(G, create_pc),
+                                             GOFER_DEBUG_FIELD(G, name),
+                                             GOFER_DEBUG_SIZE(StackHead),
+                                             GOFER_DEBUG_FIELD(StackHead, sp),
+                                             GOFER_DEBUG_FIELD(StackHead, m),
+                                             GOFER_DEBUG_FIELD(StackHead, own_m),
+                                             GOFER_DEBUG_FIELD(StackHead, tied),
+                                             GOFER_DEBUG_FIELD(StackHead, locks),
+                                             {}};
 
 }  // namespace gofer::internal

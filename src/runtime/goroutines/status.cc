@@ -1,12 +1,15 @@
 #include "runtime/goroutines/status.h"
 
+#include "runtime/base/debug_table.h"
 #include "runtime/procs/p.h"
 #include "runtime/report/panic.h"
 #include "runtime/threads/m.h"
 
 namespace gofer::internal {
 
-const char* status_name(GStatus status) {
+namespace {
+
+constexpr const char* name_of(GStatus status) {
   switch (status) {
     case GStatus::idle:
       return "idle";
@@ -28,7 +31,7 @@ const char* status_name(GStatus status) {
   return "?";
 }
 
-const char* wait_reason_text(WaitReason reason) {
+constexpr const char* text_of(WaitReason reason) {
   switch (reason) {
     case WaitReason::none:
       return "waiting";
@@ -63,6 +66,21 @@ const char* wait_reason_text(WaitReason reason) {
   }
   return "?";
 }
+
+// An enumerator without a text ends the numbers that are tried, but for the gaps among the states.
+constexpr bool is_named(const char* text) { return text[0] != '?'; }
+constexpr int highest_status = static_cast<int>(GStatus::preempted);
+
+constexpr int count_wait_reasons() {
+  int n = 0;
+  while (is_named(text_of(static_cast<WaitReason>(n)))) ++n;
+  return n;
+}
+
+}  // namespace
+
+const char* status_name(GStatus status) { return name_of(status); }
+const char* wait_reason_text(WaitReason reason) { return text_of(reason); }
 
 bool is_legal_transition(GStatus from, GStatus to) {
   using enum GStatus;
@@ -106,5 +124,23 @@ __attribute__((no_sanitize("thread"))) GStatus true_status(const G* g) {
       p != nullptr && PWord(p->word.load(relaxed)).with(PWordState::running).bits() == m->p_word;
   return has_p && !in_announced_call(m, p) ? GStatus::running : GStatus::syscall;
 }
+
+// What tools/gdb prints for them: "status:waiting", "wait:chan receive".
+struct StatesTable {
+  DebugEntry entries[highest_status + 1 + count_wait_reasons() + 1]{};
+  constexpr StatesTable() {
+    int n = 0;
+    for (int i = 0; i <= highest_status; ++i) {
+      const char* name = name_of(static_cast<GStatus>(i));
+      if (is_named(name)) entries[n++] = debug_entry("status:", name, i);
+    }
+    for (int i = 0; i < count_wait_reasons(); ++i) {
+      entries[n++] = debug_entry("wait:", text_of(static_cast<WaitReason>(i)), i);
+    }
+  }
+};
+
+extern "C" [[gnu::visibility("default")]] const StatesTable gofer_debug_states;
+extern "C" [[gnu::used, gnu::retain]] constinit const StatesTable gofer_debug_states{};
 
 }  // namespace gofer::internal

@@ -7,7 +7,7 @@
 // procs/transitions.h has those of Ps and threads/transitions.h those of Ms.
 //
 // The tracer (runtime/trace) records events in these functions. While no trace is recorded that
-// costs the test of a byte.
+// costs the test of a byte. A probe (arch/probe.h) costs a nop.
 //
 // A goroutine that parks, yields or ends has two transitions. The first one (parks, yields, ends)
 // takes place on its own stack, where its frames can be walked. The second one (parked, yielded,
@@ -18,6 +18,7 @@
 // "m, or nullptr" is by a thread that has no P, or makes no use of it.
 #pragma once
 
+#include "arch/probe.h"
 #include "runtime/base/assert.h"
 #include "runtime/metrics/sampler.h"
 #include "runtime/stacks/scavenge.h"
@@ -84,6 +85,7 @@ inline void discarded(G* g) { set_status(g, GStatus::idle, GStatus::dead); }
 
 /// m, or nullptr, has created g, which has its id, its closure and its parent.
 inline void created(M* by, G* g) {
+  GOFER_PROBE3(goroutine_created, g->id, g->parent_id, g->create_pc);
   if (tracer::is_on()) tracer::created(by, g);
   count_runnable_by(by, g);
   set_status(g, GStatus::idle, GStatus::runnable);
@@ -91,12 +93,14 @@ inline void created(M* by, G* g) {
 
 /// g begins or goes on to run on m.
 inline void begins(M* m, G* g) {
+  GOFER_PROBE2(goroutine_begins, g->id, m->id);
   if (tracer::is_on()) tracer::begins(m, g);
   run_on(m, g, GStatus::runnable);
 }
 
 /// g has returned or was unwound. On its own stack.
-inline void ends(M* m, G* /*g*/) {
+inline void ends(M* m, G* g) {
+  GOFER_PROBE1(goroutine_ends, g->id);
   if (tracer::is_on()) tracer::ends(m);
 }
 
@@ -108,6 +112,7 @@ inline void ended(M* /*m*/, G* g) { set_status(g, GStatus::running, GStatus::dea
 /// g is about to park, for that reason. On its own stack.
 inline void parks(M* m, G* g, WaitReason reason) {
   g->wait_reason = reason;
+  GOFER_PROBE2(goroutine_parks, g->id, g->wait_reason);
   if (tracer::is_on()) tracer::parks(m, reason);
 }
 
@@ -115,6 +120,7 @@ inline void parked(M* /*m*/, G* g) { leave_m(g, GStatus::waiting); }
 
 /// m, or nullptr, has made g runnable, which waited.
 inline void readied(M* by, G* g) {
+  GOFER_PROBE1(goroutine_readied, g->id);
   if (tracer::is_on()) tracer::readied(by, g);
   count_runnable_by(by, g);
   set_status(g, GStatus::waiting, GStatus::runnable);
@@ -134,7 +140,9 @@ inline void yields(M* m, G* /*g*/) {
   if (tracer::is_on()) tracer::yields(m);
 }
 
+// The probe is here because g need not be loaded for it.
 [[nodiscard]] inline M* yielded(M* m, G* g) {
+  GOFER_PROBE1(goroutine_yielded, g->id);
   m = count_runnable(m, g);
   leave_m(g, GStatus::runnable);
   return m;
@@ -143,6 +151,7 @@ inline void yields(M* m, G* /*g*/) {
 /// A signal or a prologue pauses g, which then waits for a P, tied to m. M::preempt_kind has the
 /// reason if m has its P; if m has lost its P, g has computed without one for too long.
 inline void paused(M* m, G* g) {
+  GOFER_PROBE2(goroutine_paused, g->id, m->id);
   if (tracer::is_on()) tracer::waits_tied(m);
   count_runnable(m, g);
   leave_m(g, GStatus::preempted);
@@ -150,19 +159,24 @@ inline void paused(M* m, G* g) {
 
 /// g was paused, or has come back without a P, and m was given a P for it.
 inline void resumed(M* m, G* g) {
+  GOFER_PROBE2(goroutine_resumed, g->id, m->id);
   if (tracer::is_on()) tracer::begins(m, g);
   const bool was_paused = m->paused.load(relaxed);
   run_on(m, g, was_paused ? GStatus::preempted : GStatus::runnable);
 }
 
 /// g was paused and goes on without a P, so that a lock that it may hold is released.
-inline void released(M* m, G* g) { run_on(m, g, GStatus::preempted); }
+inline void released(M* m, G* g) {
+  GOFER_PROBE2(goroutine_released, g->id, m->id);
+  run_on(m, g, GStatus::preempted);
+}
 
 // --- It is in a call. The stored status stays `running`; true_status() says `syscall`.
 
 /// The goroutine of m announces a call. m may be outside of the runtime, and may have lost p, the P
 /// that it had last.
 inline void calls(M* m, P* p) {
+  GOFER_PROBE1(m_calls, m->id);
   if (tracer::is_on()) tracer::calls(m);
   m->blocking_at.store(p->switches.load(relaxed) + 1, relaxed);
 }
@@ -170,6 +184,7 @@ inline void calls(M* m, P* p) {
 /// The announced call is over. before: what M::blocking_at was at its begin, because a call may be
 /// made inside of another one. m is outside of the runtime, and may have lost its P.
 inline void call_ended(M* m, uint64_t before) {
+  GOFER_PROBE1(m_call_ended, m->id);
   m->blocking_at.store(before, relaxed);
   if (tracer::is_on()) tracer::call_ended(m);
 }
@@ -180,11 +195,13 @@ inline void goes_on_without_p(M* /*m*/) {}
 /// m enters the runtime and finds that its P was taken, in a call or while it computed. It gets
 /// another P at once, or its goroutine comes back without one.
 inline void noticed_loss(M* m) {
+  GOFER_PROBE1(m_noticed_loss, m->id);
   if (tracer::is_on()) tracer::noticed_loss(m);
 }
 
 /// No P is idle: g waits for one, tied to m.
 inline void comes_back_without_p(M* m, G* g) {
+  GOFER_PROBE2(goroutine_comes_back, g->id, m->id);
   if (tracer::is_on()) tracer::waits_tied(m);
   count_runnable(m, g);
   leave_m(g, GStatus::runnable);

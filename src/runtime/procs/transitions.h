@@ -5,6 +5,7 @@
 // stopped, or put aside by a smaller GOMAXPROCS. p_word.h has the protocol by which a P is taken.
 #pragma once
 
+#include "arch/probe.h"
 #include "runtime/base/atomic.h"
 #include "runtime/threads/m.h"
 #include "runtime/trace/hooks.h"
@@ -21,6 +22,7 @@ inline void unhold(P* p) {
 
 /// m holds p from now on; no other M does.
 inline void acquired(M* m, P* p) {
+  GOFER_PROBE2(p_acquired, p->id, m->id);
   const PWord old(p->word.load(relaxed));
   const PWord word = PWord::make(m->id, old.generation() + 1, PWordState::running);
   m->p = p;
@@ -32,6 +34,7 @@ inline void acquired(M* m, P* p) {
 
 /// m gives up p, which it holds.
 inline void given_up(M* m, P* p) {
+  GOFER_PROBE2(p_given_up, p->id, m->id);
   m->p = nullptr;
   if (tracer::is_on()) tracer::given_up(m);
   unhold(p);
@@ -39,6 +42,7 @@ inline void given_up(M* m, P* p) {
 
 /// m gives up p and goes on outside of the runtime. It finds out at its next entry.
 inline void left_behind(M* m, P* p) {
+  GOFER_PROBE2(p_given_up, p->id, m->id);
   m->in_doubt.store(1, relaxed);
   if (tracer::is_on()) tracer::given_up(m);
   unhold(p);
@@ -59,6 +63,7 @@ inline bool retaken(P* p, const M* owner, PWord judged) {
   if (!p->word.compare_exchange_strong(word, judged.with(PWordState::lost).bits(), acq_rel)) {
     return false;
   }
+  GOFER_PROBE2(p_retaken, p->id, owner->id);
   if (tracer::is_on()) tracer::retaken(p, owner);
   return true;
 }
@@ -124,6 +129,7 @@ inline bool given_back(M* m, P* p) {
 /// nothing about that: it may also be signalled for other reasons, and a signal may be left over
 /// from the time before.
 inline void sent(M* m, P* p, bool spinning) {
+  GOFER_PROBE2(p_sent, p->id, m->id);
   if (tracer::is_on()) tracer::sent(m, p);
   m->spinning = spinning;
   m->next_p.store(p, release);
@@ -137,13 +143,19 @@ inline void arrived(M* m, P* /*p*/) { m->next_p.store(nullptr, relaxed); }
 
 // --- Held by no M. Under the scheduler's lock.
 
-inline void went_idle(P* p) { p->status.store(PStatus::idle, relaxed); }
+inline void went_idle(P* p) {
+  GOFER_PROBE1(p_went_idle, p->id);
+  p->status.store(PStatus::idle, relaxed);
+}
 
 /// p leaves the idle list, for an M or for the M that stops the world.
 inline void left_idle(P* /*p*/) {}
 
 /// p has stopped for the M that stops the world.
-inline void stopped(P* p) { p->status.store(PStatus::gcstop, relaxed); }
+inline void stopped(P* p) {
+  GOFER_PROBE1(p_stopped, p->id);
+  p->status.store(PStatus::gcstop, relaxed);
+}
 
 /// The world goes on, and p is still held by the M that has stopped it.
 inline void restarted(P* p) { p->status.store(PStatus::running, relaxed); }

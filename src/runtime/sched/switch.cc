@@ -8,10 +8,12 @@
 #include "runtime/sched/switch.h"
 
 #include <cstdlib>
+#include <iterator>
 #include <new>
 
 #include "os/memory.h"
 #include "os/process.h"
+#include "runtime/base/debug_table.h"
 #include "runtime/goroutines/local.h"
 #include "runtime/process/process_state.h"
 #include "runtime/procs/current.h"
@@ -235,10 +237,29 @@ void finish_goroutine() {
   end_goroutine(enter());
 }
 
+// tools/gdb: where gofer_switch has left the registers of a goroutine.
+struct RegistersTable {
+  DebugEntry entries[std::size(arch::saved_register_places) + 2]{};
+  constexpr RegistersTable() {
+    int n = 0;
+    for (const arch::SavedRegister& r : arch::saved_register_places) {
+      entries[n++] = debug_entry("register:", r.name, r.offset);
+    }
+    entries[n] = debug_entry("sp:", arch::saved_sp.name, arch::saved_sp.offset);
+  }
+};
+
+extern "C" [[gnu::visibility("default")]] const RegistersTable gofer_debug_registers;
+extern "C" [[gnu::used, gnu::retain]] constinit const RegistersTable gofer_debug_registers{};
+
 }  // namespace gofer::internal
 
+// Profilers that walk frame pointers come here from the program's functions. The use of its own frame's
+// address makes the compiler set one up, in this function alone; the first frame (gofer_entry) has
+// begun with a frame pointer of 0, which ends the walk.
 extern "C" void gofer_main(gofer::internal::M* m) {
   using namespace gofer::internal;
+  asm volatile("" : : "r"(__builtin_frame_address(0)));
   G* g = m->curg;
   if constexpr (sanitizers_enabled) sanitizer_after_switch(g->head->fiber, &m->came_from->fiber);
   run_commit(m);

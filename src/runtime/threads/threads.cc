@@ -11,6 +11,7 @@
 
 #include "os/memory.h"
 #include "os/thread.h"
+#include "runtime/base/debug_table.h"
 #include "runtime/process/exit.h"
 #include "runtime/procs/current.h"
 #include "runtime/procs/p_table.h"
@@ -315,5 +316,26 @@ int start_first_m() {
 }
 
 void end_m(M* m) { hand_off(release_p(m)); }
+
+// tools/gdb: which thread a goroutine is on, and whether it is in a call (true_status).
+GOFER_DEBUG_TABLE(gofer_debug_threads) = {
+    {"m_table", 0, &m_table},
+    {"PWord.state_mask", 3},
+    {"PWord.running", PWord().with(PWordState::running).bits()},
+    GOFER_DEBUG_SIZE(M),
+    GOFER_DEBUG_FIELD(M, id),
+    GOFER_DEBUG_FIELD(M, tid),
+    GOFER_DEBUG_FIELD(M, p),
+    GOFER_DEBUG_FIELD(M, p_word),
+    GOFER_DEBUG_FIELD(M, curg),
+    GOFER_DEBUG_FIELD(M, blocking_at),
+    GOFER_DEBUG_FIELD(M, base),
+    GOFER_DEBUG_FIELD(M, g0),
+    GOFER_DEBUG_FIELD(M, signal_stack),
+    GOFER_DEBUG_FIELD(M, signal_stack_size),
+    GOFER_DEBUG_FIELD(P, word),
+    GOFER_DEBUG_FIELD(P, switches),
+    GOFER_DEBUG_FIELD(P, id),
+    {}};
 
 }  // namespace gofer::internal

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "os/thread.h"
+#include "runtime/base/debug_table.h"
 #include "runtime/base/sanitizer.h"
 #include "runtime/process/exit.h"
 #include "runtime/process/process_state.h"
@@ -155,5 +156,12 @@ bool park_limited(M* m, Waiter& w, WaitReason reason, QueueLock lock, const Wait
   limit.done->lock.unlock();
   return w.contest->winner.load(relaxed) == &w;
 }
+
+// tools/gdb: the goroutines and threads in a primitive's queue.
+GOFER_DEBUG_TABLE(gofer_debug_waiters) = {GOFER_DEBUG_FIELD(Waiter, g),
+                                          GOFER_DEBUG_FIELD(Waiter, thread),
+                                          GOFER_DEBUG_FIELD(Waiter, next),
+                                          GOFER_DEBUG_FIELD(Waiter, amount),
+                                          {}};
 
 }  // namespace gofer::internal
