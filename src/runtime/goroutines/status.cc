@@ -63,6 +63,8 @@ constexpr const char* text_of(WaitReason reason) {
       return "semacquire";
     case WaitReason::wait_group_wait:
       return "sync.WaitGroup.Wait";
+    case WaitReason::panic_wait:
+      return "panicwait";
   }
   return "?";
 }

@@ -43,6 +43,7 @@
 #include "runtime/procs/retake.h"
 #include "runtime/procs/transitions.h"
 #include "runtime/report/panic.h"
+#include "runtime/report/reporter.h"
 #include "runtime/sched/sched_lock.h"
 #include "runtime/threads/threads.h"
 #include "runtime/threads/transitions.h"
