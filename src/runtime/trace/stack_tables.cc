@@ -4,6 +4,7 @@
 // inlined the function there, its frame is the last one that is left: it gets the function's name.
 #include "runtime/trace/stack_tables.h"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -19,8 +20,14 @@ namespace {
 
 constexpr size_t most_frames = 128;  // by the format
 
+// Go's reader keeps one function and line for an address, so the frames of functions that are
+// inlined at one address need addresses of their own. The upper bits, which are 0 in addresses of
+// user space, tell them apart.
+constexpr uint64_t inlined_unit = uint64_t{1} << 57;
+constexpr uint64_t most_inlined = 63;
+
 struct Frame {
-  uintptr_t pc;
+  uint64_t pc;
   uint64_t function;  // strings
   uint64_t file;
   int line;
@@ -79,7 +86,7 @@ class Descriptions {
     return id;
   }
 
-  Frame frame(uintptr_t pc, const Place& place) {
+  Frame frame(uint64_t pc, const Place& place) {
     return {pc, string(place.function), string(place.file), place.line};
   }
 
@@ -90,7 +97,11 @@ class Descriptions {
     CallPlaces described;
     call.failed_in = describe_places(pc, described) ? 0 : generation;
     call.function = described.function;
-    for (const Place& place : described.places) call.frames.push_back(frame(pc, place));
+    uint64_t inlined = described.places.size();
+    for (const Place& place : described.places) {
+      --inlined;
+      call.frames.push_back(frame(pc + std::min(inlined, most_inlined) * inlined_unit, place));
+    }
     return call;
   }
 
@@ -108,7 +119,6 @@ class Descriptions {
       frames_.push_back(entry);
       return;
     }
-    frames_.back().pc = entry.pc;
     frames_.back().function = entry.function;
   }
 

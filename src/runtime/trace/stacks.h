@@ -34,6 +34,7 @@
 
 #include "runtime/base/atomic.h"
 #include "runtime/goroutines/g.h"
+#include "runtime/goroutines/spawn.h"
 
 namespace gofer::internal {
 
@@ -43,8 +44,10 @@ namespace tracer {
 
 struct Shape;
 
-/// The function with which a goroutine begins.
+/// The function with which a goroutine begins, as far as the program knows it.
 inline uintptr_t entry_of(const G* g) {
+  if (g->is_main) [[unlikely]]
+    return reinterpret_cast<uintptr_t>(reinterpret_cast<const MainClosure*>(g->closure)->entry);
   if (g->entry != detail::enter_member) return reinterpret_cast<uintptr_t>(g->entry);
   const auto* head = reinterpret_cast<const detail::member_head*>(g->closure);
   return reinterpret_cast<uintptr_t>(head->body);

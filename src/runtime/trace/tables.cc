@@ -216,8 +216,8 @@ void write_tables(uint64_t generation, uint64_t time, void (*f)(const void* byte
       stacks.need(1 + 6 * longest_varint);
       stacks.byte(Table::stack);
       stacks.number(first_frame_stack + i);
-      stacks.number(1);  // frames
-      stacks.number(frame.key.load(relaxed) & ~is_call);
+      stacks.number(1);                        // frames
+      stacks.number(frame.key.load(relaxed));  // other frames may show the address in other ways
       stacks.number(function_string(i));
       stacks.number(place.file.empty() ? 0 : file_string(i));
       stacks.number(static_cast<uint64_t>(place.line));
