@@ -15,14 +15,41 @@
 
 namespace gofer::internal::tracer {
 
+namespace {
+
+constexpr size_t shape_buckets = 1u << 14;
+constexpr int most_shapes = 16;  // that Shape::may_be does not tell apart
+constexpr size_t chunk_size = 256 * 1024;
+constexpr size_t most_bytes = 32u << 20;
+constexpr uint64_t multiplier = 0x9e3779b97f4a7c15u;
+
+// A stack that is being looked up. It does not change meanwhile, because it is the caller's.
+struct Wanted {
+  uintptr_t top;
+  uintptr_t here;  // the frame of stack_here
+  uintptr_t first_return;
+  uintptr_t entry;
+
+  uint32_t depth() const { return static_cast<uint32_t>(top - here); }
+  size_t shape_bucket() const {
+    return ((first_return ^ entry << 16 ^ static_cast<uint64_t>(depth()) << 32) * multiplier) >> 50;
+  }
+};
+
+}  // namespace
+
 /// Where the return addresses of a stack lie.
 struct Shape {
   Shape* next;  // in the table
   uintptr_t first_return;
+  uintptr_t entry;
   uint32_t depth;  // of stack_here's frame
   uint32_t calls;
-  Stack* first;  // the stack with which it was learned
+  atomic<Stack*> stacks[4];  // the first ones that were learned with it, to be tried first
 
+  bool may_be(const Wanted& w) const {
+    return first_return == w.first_return && depth == w.depth() && entry == w.entry;
+  }
   /// Behind the record: bytes below the stack's top.
   uint32_t* places() { return reinterpret_cast<uint32_t*>(this + 1); }
   const uint32_t* places() const { return reinterpret_cast<const uint32_t*>(this + 1); }
@@ -31,12 +58,6 @@ struct Shape {
 constinit atomic<Stack*> stack_table[stack_buckets];
 
 namespace {
-
-constexpr size_t shape_buckets = 1u << 14;
-constexpr int most_shapes = 16;  // of one first return address and depth
-constexpr size_t chunk_size = 256 * 1024;
-constexpr size_t most_bytes = 32u << 20;
-constexpr uint64_t multiplier = 0x9e3779b97f4a7c15u;
 
 constinit atomic<Shape*> shape_table[shape_buckets];
 
@@ -66,19 +87,6 @@ void* take_room(size_t size) GOFER_REQUIRES(room.lock) {
   return taken;
 }
 
-/// A stack that is being looked up. It does not change meanwhile, because it is the caller's.
-struct Wanted {
-  uintptr_t top;
-  uintptr_t here;  // the frame of stack_here
-  uintptr_t first_return;
-  uintptr_t entry;
-
-  uint32_t depth() const { return static_cast<uint32_t>(top - here); }
-  size_t shape_bucket() const {
-    return ((first_return ^ static_cast<uint64_t>(depth()) << 32) * multiplier) >> 50;
-  }
-};
-
 // The sanitizers' view of a stack is variables, and these are return addresses.
 __attribute__((no_sanitize("address", "thread"))) inline uintptr_t value_at(uintptr_t place) {
   return *reinterpret_cast<const uintptr_t*>(place);
@@ -87,7 +95,6 @@ __attribute__((no_sanitize("address", "thread"))) inline uintptr_t value_at(uint
 __attribute__((no_sanitize("address", "thread"))) inline bool is_same(const Wanted& w,
                                                                       const Shape& shape,
                                                                       Stack& stack) {
-  if (stack.entry != w.entry) return false;
   const uint32_t* places = shape.places();
   const uintptr_t* returns = stack.returns();
   for (uint32_t i = 0; i < shape.calls; ++i) {
@@ -101,8 +108,8 @@ inline uint64_t finish(uint64_t hash) { return hash * multiplier; }
 inline atomic<Stack*>& stack_bucket(uint64_t hash) { return stack_table[hash >> 50]; }
 static_assert(stack_buckets == 1u << (64 - 50) && shape_buckets == stack_buckets);
 
-__attribute__((no_sanitize("address", "thread"))) Stack* find_in(const Wanted& w,
-                                                                 const Shape& shape) {
+__attribute__((no_sanitize("address", "thread"))) Stack* find_by_hash(const Wanted& w,
+                                                                      const Shape& shape) {
   const uint32_t* places = shape.places();
   uint64_t hash = w.entry;
   for (uint32_t i = 0; i < shape.calls; ++i) hash = mix(hash, value_at(w.top - places[i]));
@@ -111,6 +118,15 @@ __attribute__((no_sanitize("address", "thread"))) Stack* find_in(const Wanted& w
     if (s->hash == hash && s->shape == &shape && is_same(w, shape, *s)) return s;
   }
   return nullptr;
+}
+
+inline Stack* find_in(const Wanted& w, const Shape& shape) {
+  for (const atomic<Stack*>& candidate : shape.stacks) {
+    Stack* s = candidate.load(acquire);
+    if (s == nullptr) return nullptr;
+    if (is_same(w, shape, *s)) return s;
+  }
+  return find_by_hash(w, shape);
 }
 
 // --- Learning a stack.
@@ -151,8 +167,7 @@ bool unwinds_without_lock() {
 }
 
 bool has_shape(const Shape& s, const Walk& walk) {
-  if (s.first_return != walk.wanted.first_return || s.depth != walk.wanted.depth()) return false;
-  if (s.calls != walk.calls) return false;
+  if (!s.may_be(walk.wanted) || s.calls != walk.calls) return false;
   for (uint32_t i = 0; i < walk.calls; ++i) {
     if (s.places()[i] != walk.places[i]) return false;
   }
@@ -170,6 +185,7 @@ Shape* new_shape(const Walk& walk) GOFER_REQUIRES(room.lock) {
   if (place == nullptr) return nullptr;
   auto* s = ::new (place) Shape{};
   s->first_return = walk.wanted.first_return;
+  s->entry = walk.wanted.entry;
   s->depth = walk.wanted.depth();
   s->calls = walk.calls;
   for (uint32_t i = 0; i < walk.calls; ++i) s->places()[i] = walk.places[i];
@@ -217,11 +233,13 @@ void publish(T* item, atomic<T*>& bucket) {
     room.full.store(true, relaxed);
     return nullptr;
   }
-  if (known == nullptr) {
-    shape->first = s;
-    publish(shape, shape_table[w.shape_bucket()]);
-  }
   publish(s, stack_bucket(s->hash));
+  for (atomic<Stack*>& candidate : shape->stacks) {
+    if (candidate.load(relaxed) != nullptr) continue;
+    candidate.store(s, release);
+    break;
+  }
+  if (known == nullptr) publish(shape, shape_table[w.shape_bucket()]);
   return s;
 }
 
@@ -236,8 +254,7 @@ Stack* stack_here(const M* m) {
   if (w.top - w.here >= stack_size(g->stack_class)) return nullptr;
   int looks = 0;
   for (Shape* s = shape_table[w.shape_bucket()].load(acquire); s != nullptr; s = s->next) {
-    if (s->first_return != w.first_return || s->depth != w.depth()) continue;
-    if (is_same(w, *s, *s->first)) return s->first;
+    if (!s->may_be(w)) continue;
     if (Stack* found = find_in(w, *s); found != nullptr) return found;
     if (++looks == most_shapes) return nullptr;
   }

@@ -14,9 +14,9 @@
 // with different such frames could be mistaken only if they have the same depth in bytes, and what
 // is left on the stack of older calls completes the wrong one.
 //
-// Shapes are looked up by the first return address and the depth, stacks by a hash of what the
-// places hold, after the one with which the shape was learned. Both only come, and never change, so
-// looking needs no lock. A goroutine whose stack has no place in the table gets none: nullptr.
+// Shapes are looked up by the first return address, the depth and the goroutine's function. Most
+// have a few stacks, which are compared one after the other; more of them are looked up by a hash of
+// what the places hold. Shapes and stacks only come, and never change, so looking needs no lock. A goroutine whose stack has no place in the table gets none: nullptr.
 //
 // Rejected:
 //  - Frame pointers: libraries and user code at -O2 have none.
