@@ -18,7 +18,7 @@ namespace gofer::internal::tracer {
 namespace {
 
 constexpr size_t shape_buckets = 1u << 14;
-constexpr int most_shapes = 16;  // that Shape::may_be does not tell apart
+constexpr int most_shapes = 32;  // that Shape::may_be does not tell apart
 constexpr size_t chunk_size = 256 * 1024;
 constexpr size_t most_bytes = 32u << 20;
 constexpr uint64_t multiplier = 0x9e3779b97f4a7c15u;
