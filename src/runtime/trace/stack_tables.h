@@ -1,7 +1,7 @@
 // The stacks of a generation as tables: names and lines for the addresses of stacks.h.
 //
-// All of this is done by the tracer's thread when a generation ends. It may allocate, and looks each
-// address up once: what it has found is kept for later generations and traces.
+// The tracer's thread does all of this when a generation ends. It allocates, and it looks each
+// address up once: what it has found serves later generations and traces, too.
 #pragma once
 
 #include <cstdint>

@@ -1,29 +1,30 @@
 // The stacks of events: which calls a goroutine was in.
 //
 // An unwinder takes microseconds, an event some nanoseconds. So a stack is unwound once and found
-// again by a comparison. Of each stack the table remembers the addresses of the calls, and where on
-// the stack the return addresses lay, counted from the stack's top: its *shape*. If all places of a
-// shape hold the remembered addresses again, it is the same stack. A look-up is a load and a
-// comparison for each call, and needs no frame pointers.
+// again by comparison. Of each stack the table remembers the return addresses, and where they lay,
+// counted from the stack's top: its *shape*. If all places of a shape hold the remembered addresses
+// again, it is the same stack. A look-up is a load and a comparison for each call, and needs no
+// frame pointers.
 //
 // Why it is right. The first place follows from where stack_here itself is called. What a place
-// holds, the return address into a function, says how large that function's frame is, and so where
-// the next place is. The pair of shape and addresses was unwound once, so it has the next place
-// there, too. By induction all places that were compared are those of the real return addresses.
-// The size of a frame does not follow from the address if the function calls alloca. Two stacks
-// with different such frames could be mistaken only if they have the same depth in bytes, and what
-// is left on the stack of older calls completes the wrong one.
+// holds, an address in a function, says how large that function's frame is, and so where the next
+// place is. The pair of shape and addresses was unwound once, so it has the next place there, too.
+// By induction all places that were compared are those of the real return addresses. The size of a
+// frame does not follow from the address if the function calls alloca. Two stacks with such frames
+// could be mistaken for each other only if they have the same depth in bytes, and what older calls
+// left on the stack completes the wrong one.
 //
 // Shapes are looked up by the first return address, the depth and the goroutine's function. Most
-// have a few stacks, which are compared one after the other; more of them are looked up by a hash of
-// what the places hold. Shapes and stacks only come, and never change, so looking needs no lock. A goroutine whose stack has no place in the table gets none: nullptr.
+// have a few stacks, which are compared one after the other; more of them are looked up by a hash
+// of what the places hold. Shapes and stacks only come, and never change, so a look-up needs no
+// lock. An event whose stack has no room in the table has none: nullptr.
 //
 // Rejected:
 //  - Frame pointers: libraries and user code at -O2 have none.
-//  - One list of stacks by first return address and depth. All waits in a primitive have the same
-//    first addresses, so 20 waits in one function were a list of 20.
-//  - A rule for each address by which the caller's frame is found, learned from the unwinder: twice
-//    as slow, and as wrong with alloca.
+//  - One list of stacks for each first return address and depth. All waits in a primitive have the
+//    same first address, so 20 waits in one function were a list of 20.
+//  - A rule for each return address by which the caller's frame is found, learned from the unwinder:
+//    twice as slow, and as wrong with alloca.
 #pragma once
 
 #include <gofer/detail/spawn.h>

@@ -194,9 +194,9 @@ class Writer {
   uint64_t time_;
 };
 
-/// The M is inside of the runtime while this lives, so that no signal pauses it. It may have been
-/// outside, and may have lost its P. The tracer goes by the stream's state and not by the P word, so
-/// the takers of Ps (p_word.h) need not know of this entry.
+/// The M is inside of the runtime while this lives, so that no signal pauses it. Before, it may have
+/// been outside, and may have lost its P. The tracer goes by the stream's state and not by the P
+/// word, so the takers of Ps (p_word.h) need not know of this entry.
 class InsideTrace {
  public:
   explicit InsideTrace(M* m) : m_(m), was_inside_(m->in_runtime.load(relaxed)) {
