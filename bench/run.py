@@ -18,6 +18,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -169,6 +170,27 @@ MODEL_ROWS = [
 MODELS = ["1:1", "N:1", "GM", "GMP"]
 
 
+@dataclass(frozen=True)
+class TraceRow:
+    """A workload beside itself while a trace of it is recorded."""
+
+    name: str
+    workload: str
+    procs: int
+    n: int | None = None
+    event_ns: float | None = None  # the bar for an event: at most this
+    cpu: float | None = None  # the bar for the processor time of a request: traced/untraced
+    tie: float = TIE
+
+
+TRACE_ROWS = [
+    TraceRow("traced_yield", "yield", 1, n=1_000_000, event_ns=20),
+    TraceRow("traced_ping_pong", "ping_pong", 1, n=500_000, event_ns=20),
+    TraceRow("traced_spawn", "spawn_serial", 1, n=500_000, event_ns=20),
+    TraceRow("traced_echo_100", "echo_100", 2, cpu=1.03, tie=0.02),
+]
+
+
 class Failure(Exception):
     """A workload, or the build of a peer, that did not run to its end."""
 
@@ -179,13 +201,13 @@ def spell(bar: float | None, more_is_better: bool) -> str:
     return f"{'≥' if more_is_better else '≤'} {bar:.2f}"
 
 
-def verdict(ratio: float | None, bar: float | None, row: Row) -> str:
-    if ratio is None or bar is None:
+def verdict(ratio: float | None, bar: float | None, tie: float, more_is_better: bool = False) -> str:
+    if not ratio or bar is None:
         return ""
-    lead = ratio / bar if row.more_is_better else bar / ratio
-    if lead >= 1 + row.tie:
+    lead = ratio / bar if more_is_better else bar / ratio
+    if lead >= 1 + tie:
         return "pass"
-    return "miss" if lead <= 1 / (1 + row.tie) else "~"
+    return "miss" if lead <= 1 / (1 + tie) else "~"
 
 
 def figure(value: float | None) -> str:
@@ -260,6 +282,22 @@ def counting(pid: int, wanted: bool) -> Iterator[Callable[[], int]]:
             sampler.join()
 
 
+@contextlib.contextmanager
+def recording(wanted: bool) -> Iterator[Path | None]:
+    """A path for a trace, in memory if that is possible."""
+    if not wanted:
+        yield None
+        return
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
+        yield Path(folder) / "trace"
+
+
+def cpu_seconds() -> float:
+    """Of all processes that have ended."""
+    return sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
+
+
 LINE = re.compile(r"^(\S+) procs=(\d+) value=(\S+) unit=(\S+)$")
 
 
@@ -271,14 +309,33 @@ class Side:
     program: Path
     timeout_s: float
 
+    def run_traced(self, tool: Path, trace: bool, **arguments) -> dict[str, tuple[float, str]]:
+        """The same with its processor time and, if a trace is recorded, what that consists of."""
+        with recording(trace) as path:
+            before = cpu_seconds()
+            figures = self.run(trace=path, **arguments)
+            figures["cpu"] = (cpu_seconds() - before, "s")
+            if path is None:
+                return figures
+            done = subprocess.run([str(tool), "trace", "check", str(path)], capture_output=True,
+                                  text=True, timeout=self.timeout_s, check=False)
+            events = re.search(r"(\d+) events", done.stdout)
+            if done.returncode != 0 or not events:
+                raise Failure(f"{arguments['workload']}: its trace: {done.stderr.strip()}")
+            return figures | {"events": (float(events[1]), "events"),
+                              "bytes": (float(path.stat().st_size), "bytes")}
+
     def run(self, workload: str, procs: int, n: int | None = None, debug: str | None = None,
-            burners: bool = False, threads: bool = False) -> dict[str, tuple[float, str]]:
+            burners: bool = False, threads: bool = False,
+            trace: Path | None = None) -> dict[str, tuple[float, str]]:
         """Runs a workload in a fresh process: its figures and units by name."""
         command = [str(self.program), workload] + (["-n", str(n)] if n else [])
         env = dict(os.environ, GOMAXPROCS=str(procs),
                    ECHO_CLIENT=str(self.program.parent / "echo_client"))
         if debug:
             env["GOFER_DEBUG"] = debug
+        if trace:
+            env["GOFER_TRACE"] = str(trace)
         what = f"{self.name}: {workload} P={procs}" + (f" GOFER_DEBUG={debug}" if debug else "")
         try:
             with burning(burners), subprocess.Popen(
@@ -327,7 +384,7 @@ class Turn:
     """One process of a round: what to run, and under which name each figure of it is collected."""
 
     key: str  # the column that its figures go to
-    side: Side
+    run: Callable[..., dict[str, tuple[float, str]]]
     arguments: dict
     wanted: dict[str, str]
 
@@ -351,10 +408,10 @@ class Bench:
                 if turn.key in broken:
                     continue
                 try:
-                    figures = turn.side.run(**turn.arguments)
+                    figures = turn.run(**turn.arguments)
                     for metric, name in turn.wanted.items():
                         if metric not in figures:
-                            raise Failure(f"{turn.side.name}: {label}: it does not print {metric}")
+                            raise Failure(f"{label}: {turn.key}: it does not print {metric}")
                         collected[name].add(turn.key, *figures[metric])
                 except Failure as e:
                     broken.add(turn.key)
@@ -373,7 +430,7 @@ class Bench:
             "debug": f"guard={rows[0].guard}" if rows[0].guard else None,
         }
         wanted = {r.printed: r.metric for r in rows}
-        turns = [Turn(s.name, s, arguments, wanted) for s in (self.gofer, self.go) if s]
+        turns = [Turn(s.name, s.run, arguments, wanted) for s in (self.gofer, self.go) if s]
         collected = self.take_turns(f"{workload} P={procs}", turns, rows[0].at_most)
         return [self.result(row, procs, collected[row.metric]) for row in rows]
 
@@ -385,7 +442,7 @@ class Bench:
         return {
             "metric": row.metric, "procs": procs, "unit": samples.unit, "gofer": ours, "go": theirs,
             "ratio": ratio, "bar": bar, "bar_text": spell(bar, row.more_is_better),
-            "verdict": verdict(ratio, bar, row),
+            "verdict": verdict(ratio, bar, row.tie, row.more_is_better),
             "failed": samples.failed, "samples": samples.values,
         }
 
@@ -399,7 +456,7 @@ class Bench:
         }
         assert self.gofer is not None
         turns = [
-            Turn(m, self.gofer, arguments[m],
+            Turn(m, self.gofer.run, arguments[m],
                  {row.threads_metric if m == "1:1" else row.metric: row.name}) for m in MODELS
         ]
         samples = self.take_turns(row.name, turns)[row.name]
@@ -408,6 +465,57 @@ class Bench:
             **{m: samples.median(m) for m in MODELS}, "failed": samples.failed,
             "samples": samples.values,
         }
+
+    def measure_trace(self, row: TraceRow, tool: Path) -> dict:
+        """Traced and untraced in turn. Processor time, because it does not depend on who else runs."""
+        assert self.gofer is not None
+        arguments = {"workload": row.workload, "procs": row.procs, "n": row.n, "tool": tool}
+        own = {row.workload: "figure", "cpu": "cpu"}
+        turns = [
+            Turn("off", self.gofer.run_traced, arguments | {"trace": False}, own),
+            Turn("on", self.gofer.run_traced, arguments | {"trace": True},
+                 own | {"events": "events", "bytes": "bytes"}),
+        ]
+        samples = self.take_turns(row.name, turns)
+        result = {"name": row.name, "procs": row.procs, "unit": samples["figure"].unit,
+                  "off": samples["figure"].median("off"), "on": samples["figure"].median("on"),
+                  "cpu": None, "event_ns": None, "event_bytes": None, "verdict": "",
+                  "failed": samples["figure"].failed,
+                  "samples": {k: s.values for k, s in samples.items()}}
+        if result["failed"]:
+            return result
+        cpu = {side: samples["cpu"].values[side] for side in ("off", "on")}
+        events = samples["events"].median("on")
+        result["event_bytes"] = samples["bytes"].median("on") / events
+        if row.event_ns:
+            more = statistics.median(cpu["on"]) - statistics.median(cpu["off"])
+            result["cpu"] = statistics.median(cpu["on"]) / statistics.median(cpu["off"])
+            result["event_ns"] = more / events * 1e9
+            result["verdict"] = verdict(result["event_ns"], row.event_ns, row.tie)
+        else:  # so many requests in a fixed time
+            off, on = (statistics.median(c / rate for c, rate in zip(cpu[side], samples["figure"].values[side]))
+                       for side in ("off", "on"))
+            result["cpu"] = on / off
+            result["verdict"] = verdict(result["cpu"], row.cpu, row.tie)
+        return result
+
+
+def find_tool(build: Path) -> Path | None:
+    for place in ("tools/gofer", "bin/gofer"):
+        if (build / place).is_file():
+            return build / place
+    return None
+
+
+def run_trace_rows(bench: Bench, build: Path, only: str | None) -> list[dict]:
+    rows = [r for r in TRACE_ROWS if bench.gofer and selected(only, r.name)]
+    if not rows:
+        return []
+    tool = find_tool(build)
+    if tool is None:
+        bench.left_out.append("traced_*: left out, the build has no `gofer` (Debian: libcli11-dev)")
+        return []
+    return [bench.measure_trace(r, tool) for r in rows]
 
 
 def selected(only: str | None, *names: str) -> bool:
@@ -542,12 +650,25 @@ def print_models(results: list[dict], cpus: int) -> None:
         left={0, 5, 6})
 
 
+def print_traces(results: list[dict]) -> None:
+    bars = {r.name: f"≤ {r.event_ns:.0f} ns" if r.event_ns else f"CPU ≤ {r.cpu:.2f}" for r in TRACE_ROWS}
+    print("\nWhile a trace is recorded, by GOFER_TRACE:\n")
+    print_table(
+        ["workload", "P", "untraced", "traced", "unit", "CPU", "ns an event", "bytes", "bar", "verdict"],
+        [[r["name"].removeprefix("traced_"), str(r["procs"]), cell(r, "off"), cell(r, "on"), r["unit"],
+          figure(r["cpu"]), figure(r["event_ns"]), figure(r["event_bytes"]), bars[r["name"]],
+          r["verdict"]] for r in results],
+        left={0, 4, 8, 9})
+    print("\nCPU: processor time of the whole process, traced/untraced; of echo, with the client's, for "
+          "each request.\nns an event: how much more processor time it is, for each event.")
+
+
 def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--build", type=Path, default=Path("build/release"),
                         help="build directory with gofer_bench (default: build/release)")
     parser.add_argument("--only", metavar="REGEX",
-                        help="only the rows that match; models_* is the second table")
+                        help="only the rows that match; models_* is the second table, traced_* the third")
     parser.add_argument("--repeats", type=int, help="processes a side (default: 7)")
     parser.add_argument("--quick", action="store_true", help="3 processes a side, and smaller sizes of what takes long")
     parser.add_argument("--timeout", type=float, default=300, help="seconds a process may take")
@@ -585,24 +706,27 @@ def main() -> int:
     models = [r for r in MODEL_ROWS if gofer and selected(args.only, r.name)]
     results = run_rows(bench, args.only) if gofer or go else []
     model_results = [bench.measure_models(r, cpus) for r in models]
+    trace_results = run_trace_rows(bench, args.build, args.only)
     if results:
         print_rows(results)
     if model_results:
         print_models(model_results, cpus)
+    if trace_results:
+        print_traces(trace_results)
     for line in bench.left_out:
         print(line)
     others = neighbours.share()
     if others > DISTURBED:
         print(f"\nWARNING: other processes used {others:.0%} of the machine meanwhile: "
               "these figures are rough, and so are the ratios.")
-    if not (results or model_results or bench.left_out) and (gofer or go):
+    if not (results or model_results or trace_results or bench.left_out) and (gofer or go):
         failures.append(f"nothing is named like {args.only}")
 
     failures += bench.failures
     if args.json:
         args.json.write_text(json.dumps(
             {"machine": machine, "repeats": args.repeats, "others": others, "rows": results,
-             "models": model_results, "failures": failures}, indent=1) + "\n")
+             "models": model_results, "traces": trace_results, "failures": failures}, indent=1) + "\n")
     for failure in failures:
         print(f"\nFAILED {failure}", file=sys.stderr)
     return 1 if failures else 0

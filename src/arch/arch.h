@@ -35,6 +35,8 @@ namespace arch {
 // It also defines
 //   page_size   the size of a page, the largest one if the kernel has the choice
 //   red_zone    how many bytes below the stack pointer a function may use
+//   return_place  where a call leaves the return address, counted from the stack pointer with which
+//               the caller goes on. The tracer's stacks end at a call that does not (stacks.h)
 //   Registers   the registers of a stack that does not run, those that the unwinder asks for
 
 /// For debuggers: a register that lies on a stack that does not run, by gdb's name, and how far it

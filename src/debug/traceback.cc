@@ -358,4 +358,34 @@ Place describe_entry(uintptr_t pc) {
   return {std::string(name_or_unknown(entry.frame)), {}, 0};
 }
 
+namespace {
+
+struct PlacesRequest {
+  uintptr_t pc;
+  CallPlaces& call;
+  bool done = false;
+};
+
+void find_places(void* argument) {
+  PlacesRequest& request = *static_cast<PlacesRequest*>(argument);
+  try {
+    for (const SymbolFrame& frame : symbolize(request.pc - 1)) {
+      request.call.function = frame.function;
+      if (is_hidden(frame)) continue;
+      request.call.places.push_back({std::string(name_or_unknown(frame)), frame.file, frame.line});
+    }
+    request.done = true;
+  } catch (...) {  // no memory
+  }
+}
+
+}  // namespace
+
+bool describe_places(uintptr_t pc, CallPlaces& call) {
+  PlacesRequest request{pc, call};
+  if (run_with_symbols(find_places, &request) && request.done) return true;
+  call = CallPlaces{};
+  return false;
+}
+
 }  // namespace gofer::internal

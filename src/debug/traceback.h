@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "debug/unwind.h"
 
@@ -53,5 +54,17 @@ Place describe_call(uintptr_t pc);
 /// The function at `pc` with which a goroutine begins. If that is the library's own, which calls
 /// what the program has passed to `go`: the name of this.
 Place describe_entry(uintptr_t pc);
+
+/// The functions in which a call stands.
+struct CallPlaces {
+  /// Those that the compiler has inlined there, the innermost first, then the function itself;
+  /// without the internal ones (FrameOptions::hide_internal), so perhaps none.
+  std::vector<Place> places;
+  /// Where the function itself begins; 0 if it is unknown.
+  uintptr_t function = 0;
+};
+/// Of the call before the return address `pc`. False: another thread makes a report, or there is no
+/// memory; it may be known later.
+bool describe_places(uintptr_t pc, CallPlaces& call);
 
 }  // namespace gofer::internal

@@ -27,6 +27,9 @@ struct TraceContents {
   std::map<uint64_t, uint64_t> records;     // by kind
   std::map<std::string, uint64_t> created;  // by function
   std::set<std::string> texts;              // of marks
+  // By event, or reason to block: the functions from the innermost to that of the goroutine, each
+  // with a space before and behind it.
+  std::map<std::string, std::set<std::string>> stacks;
   uint64_t count(const std::string& event) const {
     const auto found = events.find(event);
     return found != events.end() ? found->second : 0;
@@ -41,6 +44,13 @@ inline TraceContents read_trace(const std::string& path) {
     const auto text = [&](uint64_t id) {
       return std::string(reader.names().string(static_cast<StringId>(id)));
     };
+    const auto functions = [&](tool::StackId id) {
+      std::string all = " ";
+      for (size_t i = 0; id != 0 && i < reader.names().depth(id); ++i) {
+        all += text(reader.names().frame(id, i).function) + " ";
+      }
+      return all;
+    };
     tool::Event event;
     while (reader.next(event)) {
       if (event.type == EventType::gofer_record) {
@@ -48,6 +58,11 @@ inline TraceContents read_trace(const std::string& path) {
         continue;
       }
       ++contents.events[std::string(event_spec(event.type).name)];
+      if (event.stack() != 0) {
+        const std::string name(event.type == EventType::go_block ? text(event.args[0])
+                                                                 : event_spec(event.type).name);
+        contents.stacks[name].insert(functions(event.stack()));
+      }
       if (event.type == EventType::go_block) ++contents.blocks[text(event.args[0])];
       if (event.type == EventType::go_stop) ++contents.stops[text(event.args[0])];
       if (event.type == EventType::user_task_begin) contents.texts.insert(text(event.args[2]));

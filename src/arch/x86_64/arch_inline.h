@@ -13,6 +13,7 @@ namespace arch {
 
 inline constexpr size_t page_size = 4096;
 inline constexpr size_t red_zone = 128;
+inline constexpr ptrdiff_t return_place = -8;
 
 inline M* current_m() {
   M* m;

@@ -165,19 +165,14 @@ void enter_member(void* place) {
 }
 
 void run_main(void (*entry)(void*), void* arg) {
-  struct Main {
-    void (*entry)(void*);
-    void* arg;
-    wait_group* returned;
-  };
   wait_group returned;
   returned.add(1);
   void* place = new_goroutine(nullptr);
-  ::new (place) Main{entry, arg, &returned};
+  ::new (place) MainClosure{entry, arg, &returned};
   g_of_closure(place)->is_main = true;
   goroutines.runs.fetch_add(1, seq_cst);
   start_goroutine(place, [](void* p) {
-    auto* self = static_cast<Main*>(p);
+    auto* self = static_cast<MainClosure*>(p);
     self->entry(self->arg);
     // Not reached when goexit() ended it: run() does not return then, as in Go.
     self->returned->done();

@@ -5,10 +5,21 @@
 
 #include "runtime/base/atomic.h"
 
+namespace gofer {
+class wait_group;
+}
+
 namespace gofer::internal {
 
 struct G;
 struct M;
+
+/// The closure of the goroutine that run() starts.
+struct MainClosure {
+  void (*entry)(void*);
+  void* arg;
+  wait_group* returned;
+};
 
 inline constexpr int id_batch = 16;  // a P takes so many ids at a time
 

@@ -27,6 +27,7 @@
 #include "runtime/procs/stop_world.h"
 #include "runtime/sched/global_queue.h"
 #include "runtime/threads/m.h"
+#include "runtime/trace/stacks.h"
 #include "runtime/trace/tables.h"
 #include "runtime/trace/writer.h"
 #include "runtime/watch/preempt.h"
@@ -39,7 +40,8 @@ constinit atomic<bool> on{false};
 
 void created(M* by, G* g) {
   const uint64_t own_stack = stack_of_entry(g);
-  const uint64_t stack = stack_of_creator(g);
+  Stack* stack = by != nullptr ? stack_here(by) : nullptr;
+  const uint64_t creator = stack == nullptr ? stack_of_creator(g) : 0;
   write_as(by, [&](Writer& w) {
     if (by == nullptr || w.stream().p == nullptr) {
       w.mention_new(g);
@@ -50,8 +52,8 @@ void created(M* by, G* g) {
     w.need_running();
     w.mention_new(g);
     mark_used(own_stack, w.generation());
-    mark_used(stack, w.generation());
-    w.event(Event::go_create, g->id, own_stack, stack);
+    mark_used(creator, w.generation());
+    w.event(Event::go_create, g->id, own_stack, stack != nullptr ? w.use(stack) : creator);
   });
 }
 
@@ -68,29 +70,33 @@ void ends(M* m) {
 }
 
 void parks(M* m, WaitReason reason) {
+  Stack* stack = stack_here(m);
   write_as(m, [&](Writer& w) {
     w.need_running();
-    w.event(Event::go_block, reason_string(reason), 0);
+    w.event(Event::go_block, reason_string(reason), w.use(stack));
     w.stream().g = nullptr;
   });
 }
 
 void yields(M* m) {
+  Stack* stack = stack_here(m);
   write_as(m, [&](Writer& w) {
     w.need_running();
-    w.event(Event::go_stop, yield_string, 0);
+    w.event(Event::go_stop, yield_string, w.use(stack));
     w.stream().g = nullptr;
   });
 }
 
 void readied(M* by, G* g) {
+  Stack* stack = by != nullptr ? stack_here(by) : nullptr;
   write_as(by, [&](Writer& w) {
     w.mention(g, GoStatus::waiting);
-    w.event(Event::go_unblock, g->id, w.count(g), 0);
+    w.event(Event::go_unblock, g->id, w.count(g), w.use(stack));
   });
 }
 
 void waits_tied(M* m) {
+  Stack* stack = stack_here(m);
   write_as(m, [&](Writer& w) {
     Stream& s = w.stream();
     if (s.g == nullptr) return;  // released before, and runnable all the time
@@ -99,15 +105,17 @@ void waits_tied(M* m) {
       return;
     }
     w.need_running();
-    w.event(Event::go_stop, preempted_string, 0);
+    w.event(Event::go_stop, preempted_string, w.use(stack));
     s.g = nullptr;
   });
 }
 
 void calls(M* m) {
+  const InsideTrace inside(m);
+  Stack* stack = stack_here(m);
   write_as(m, [&](Writer& w) {
     Stream& s = w.stream();
-    if (s.p != nullptr && s.g != nullptr && !s.in_call) w.begin_call();
+    if (s.p != nullptr && s.g != nullptr && !s.in_call) w.begin_call(stack);
   });
 }
 
@@ -248,10 +256,11 @@ void sysmon_round(int64_t slept_ns) {
 
 void world_stopped(M* m) {
   if (m == nullptr) return;
+  Stack* stack = stack_here(m);
   write_as(m, [&](Writer& w) {
     Stream& s = w.stream();
     if (s.p == nullptr || s.g == nullptr) return;
-    w.event(Event::stw_begin, stop_string, 0);
+    w.event(Event::stw_begin, stop_string, w.use(stack));
     s.stopped_world = true;
   });
 }
@@ -268,9 +277,10 @@ void world_starts(M* m) {
 
 void procs_changed(M* m, int procs) {
   if (m == nullptr) return;
+  Stack* stack = stack_here(m);
   write_as(m, [&](Writer& w) {
     if (w.stream().p != nullptr && w.stream().g != nullptr) {
-      w.event(Event::procs_change, procs, 0);
+      w.event(Event::procs_change, procs, w.use(stack));
     }
   });
 }

@@ -1,28 +1,27 @@
 #include "runtime/trace/tables.h"
 
-#include <gofer/detail/spawn.h>
-
 #include <cstring>
 #include <string>
 
 #include "debug/traceback.h"
 #include "os/memory.h"
 #include "runtime/base/atomic.h"
-#include "runtime/trace/events.h"
+#include "runtime/trace/stack_tables.h"
+#include "runtime/trace/stacks.h"
 #include "runtime/trace/stream.h"
-#include "runtime/trace/writer.h"
+#include "runtime/trace/table_writer.h"
 
 namespace gofer::internal::tracer {
 namespace {
 
 // Numbers of strings: the fixed ones, then those of functions and names by their places, then those
-// of messages.
+// of other stacks (stack_tables.h) and of messages.
 constexpr uint64_t first_function_string = 1u << 10;
 constexpr uint64_t first_name_string = 1u << 16;
 constexpr uint64_t first_message_string = 1u << 20;
 
 // Stacks of one frame, by address: open addressing, and entries only come. A stack's number is that
-// of its place, so no two tables have to agree.
+// of its place after those of all other stacks (stacks.h), so no two tables have to agree.
 struct Frame {
   atomic<uintptr_t> key{0};       // the address, and perhaps is_call
   atomic<uint64_t> used_in[2]{};  // the last generation that mentions it, by generation modulo 2
@@ -30,13 +29,8 @@ struct Frame {
 };
 constexpr uintptr_t is_call = uintptr_t{1} << 63;
 constexpr size_t places = 1u << 14;
+constexpr uint64_t first_frame_stack = most_stacks + 1;
 constinit Frame frames[places];
-
-uintptr_t entry_of(const G* g) {
-  if (g->entry != detail::enter_member) return reinterpret_cast<uintptr_t>(g->entry);
-  const auto* head = reinterpret_cast<const detail::member_head*>(g->closure);
-  return reinterpret_cast<uintptr_t>(head->body);
-}
 
 uint64_t function_string(size_t place) { return first_function_string + 2 * place; }
 uint64_t file_string(size_t place) { return function_string(place) + 1; }
@@ -49,8 +43,6 @@ struct Name {
 };
 constexpr size_t name_places = 1u << 12;
 constinit Name names[name_places];
-
-constexpr size_t longest_text = 1024;  // by the format
 
 struct Texts {
   Lock lock{LockRank::trace_texts};
@@ -81,11 +73,6 @@ uint64_t hash_of(std::string_view text) {
   return hash;
 }
 
-void mark_in(atomic<uint64_t> (&used_in)[2], uint64_t generation) {
-  atomic<uint64_t>& used = used_in[generation & 1];
-  if (used.load(relaxed) != generation) used.store(generation, release);
-}
-
 // Go's texts for what Go waits for, too.
 const char* reason_text(WaitReason reason) {
   switch (reason) {
@@ -107,74 +94,15 @@ const char* reason_text(WaitReason reason) {
 
 constexpr WaitReason last_reason = WaitReason::panic_wait;
 
-// Batches of one table.
-class TableWriter {
- public:
-  using Sink = void (*)(const void* bytes, size_t size);
-  TableWriter(uint64_t generation, uint64_t time, Table kind, Sink sink)
-      : generation_(generation), time_(time), kind_(kind), sink_(sink) {
-    begin();
-  }
-  ~TableWriter() { end(); }
-  TableWriter(const TableWriter&) = delete;
-  TableWriter& operator=(const TableWriter&) = delete;
-
-  void byte(Table value) { data_[used_++] = static_cast<uint8_t>(value); }
-  void number(uint64_t value) {
-    used_ = static_cast<size_t>(put_varint(data_ + used_, value) - data_);
-  }
-  void text(std::string_view value) {
-    number(value.size());
-    std::memcpy(data_ + used_, value.data(), value.size());
-    used_ += value.size();
-  }
-  /// Before each entry.
-  void need(size_t size) {
-    if (used_ + size <= sizeof data_) return;
-    end();
-    begin();
-  }
-
- private:
-  void begin() {
-    used_ = 0;
-    byte(kind_);
-  }
-  void end() {
-    uint8_t head[1 + 4 * longest_varint];
-    uint8_t* at = head;
-    *at++ = event_batch;
-    at = put_varint(at, generation_);
-    at = put_varint(at, no_m);
-    at = put_varint(at, time_);
-    at = put_varint(at, used_);
-    sink_(head, static_cast<size_t>(at - head));
-    sink_(data_, used_);
-  }
-
-  uint64_t generation_;
-  uint64_t time_;
-  Table kind_;
-  Sink sink_;
-  size_t used_ = 0;
-  uint8_t data_[8192];
-};
-
-void put_string(TableWriter& out, uint64_t id, std::string_view text) {
-  text = text.substr(0, longest_text);
-  out.need(text.size() + 1 + 2 * longest_varint);
-  out.byte(Table::string);
-  out.number(id);
-  out.text(text);
-}
-
 uint64_t stack_of(uintptr_t key) {
   size_t place = (key * 0x9e3779b97f4a7c15u) >> 50;
   for (int looks = 0; looks < 64; ++looks) {
     atomic<uintptr_t>& there = frames[place].key;
     uintptr_t found = there.load(acquire);
-    if (found == 0 && there.compare_exchange_strong(found, key, acq_rel)) return place + 1;
-    if (found == key) return place + 1;
+    if (found == 0 && there.compare_exchange_strong(found, key, acq_rel)) {
+      return first_frame_stack + place;
+    }
+    if (found == key) return first_frame_stack + place;
     place = (place + 1) % places;
   }
   return 0;
@@ -206,7 +134,7 @@ uint64_t stack_of_creator(const G* g) {
 
 void mark_used(uint64_t stack, uint64_t generation) {
   if (stack == 0) return;
-  mark_in(frames[stack - 1].used_in, generation);
+  mark_in(frames[stack - first_frame_stack].used_in, generation);
 }
 
 uint64_t name_string(std::string_view text, uint64_t generation) {
@@ -275,6 +203,7 @@ void write_tables(uint64_t generation, uint64_t time, void (*f)(const void* byte
       put_string(strings, function_string(i), place.function);
       if (!place.file.empty()) put_string(strings, file_string(i), place.file);
     });
+    write_stack_strings(strings, generation);
     for (size_t i = 0; i < name_places; ++i) {
       const Name& name = names[i];
       if (name.used_in[generation & 1].load(acquire) != generation) continue;
@@ -287,13 +216,14 @@ void write_tables(uint64_t generation, uint64_t time, void (*f)(const void* byte
       const Place& place = place_of(frame);
       stacks.need(1 + 6 * longest_varint);
       stacks.byte(Table::stack);
-      stacks.number(i + 1);
-      stacks.number(1);  // frames
-      stacks.number(frame.key.load(relaxed) & ~is_call);
+      stacks.number(first_frame_stack + i);
+      stacks.number(1);                        // frames
+      stacks.number(frame.key.load(relaxed));  // other frames may show the address in other ways
       stacks.number(function_string(i));
       stacks.number(place.file.empty() ? 0 : file_string(i));
       stacks.number(static_cast<uint64_t>(place.line));
     });
+    write_stacks(stacks, generation);
   }
   TableWriter clock(generation, time, Table::frequency, f);
   clock.number(units_a_second);

@@ -19,10 +19,16 @@ inline uint64_t reason_string(WaitReason reason) {
   return first_reason_string + static_cast<uint64_t>(reason);
 }
 
+/// Marks what the generation mentions.
+inline void mark_in(atomic<uint64_t> (&used_in)[2], uint64_t generation) {
+  atomic<uint64_t>& used = used_in[generation & 1];
+  if (used.load(relaxed) != generation) used.store(generation, release);
+}
+
 /// The stack with which a goroutine begins: one frame, the function that it runs. 0: the table is
 /// full.
 uint64_t stack_of_entry(const G* g);
-/// The call of `go` that has created it.
+/// The call of `go` that has created it, where stacks.h has no stack.
 uint64_t stack_of_creator(const G* g);
 /// The generation mentions this stack.
 void mark_used(uint64_t stack, uint64_t generation);

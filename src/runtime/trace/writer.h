@@ -10,6 +10,7 @@
 #include "runtime/trace/clock.h"
 #include "runtime/trace/events.h"
 #include "runtime/trace/session.h"
+#include "runtime/trace/stacks.h"
 #include "runtime/trace/stream.h"
 #include "runtime/trace/tables.h"
 
@@ -86,6 +87,13 @@ class Writer {
   uint64_t name(std::string_view text) { return name_string(text, generation_); }
   uint64_t text(std::string_view text) { return new_string(text, generation_, time_); }
 
+  /// The number of a stack that an event has; nullptr: none.
+  uint64_t use(Stack* stack) {
+    if (stack == nullptr) return 0;
+    mark_in(stack->used_in, generation_);
+    return stack->id;
+  }
+
   /// The number of the next event of g or p.
   uint64_t count(G* g) {
     const uint32_t next = g->trace.load(relaxed) + 1;
@@ -99,8 +107,8 @@ class Writer {
   // --- What changes the state of the M.
 
   /// The goroutine is in a system call.
-  void begin_call() {
-    event(Event::go_syscall_begin, count(s_.p), 0);
+  void begin_call(Stack* stack = nullptr) {
+    event(Event::go_syscall_begin, count(s_.p), use(stack));
     s_.in_call = true;
   }
   /// It is not, and the M has its P.
@@ -186,15 +194,30 @@ class Writer {
   uint64_t time_;
 };
 
-/// The stream of m, on its thread. The M may be outside of the runtime, and may have lost its P: it
-/// is inside while it writes, so that no signal pauses it. It goes by the stream's state and not by
-/// the P word, so the takers of Ps (p_word.h) need not know of this entry.
-class OwnStream {
+/// The M is inside of the runtime while this lives, so that no signal pauses it. Before, it may have
+/// been outside, and may have lost its P. The tracer goes by the stream's state and not by the P
+/// word, so the takers of Ps (p_word.h) need not know of this entry.
+class InsideTrace {
  public:
-  explicit OwnStream(M* m) : m_(m), was_inside_(m->in_runtime.load(relaxed)) {
+  explicit InsideTrace(M* m) : m_(m), was_inside_(m->in_runtime.load(relaxed)) {
     if (was_inside_ == 0) m->in_runtime.store(1, relaxed);
     compiler_barrier();
-    s_ = stream_of(m);
+  }
+  ~InsideTrace() {
+    if (was_inside_ == 0) m_->in_runtime.store(0, release);
+  }
+  InsideTrace(const InsideTrace&) = delete;
+  InsideTrace& operator=(const InsideTrace&) = delete;
+
+ private:
+  M* m_;
+  uint32_t was_inside_;
+};
+
+/// The stream of m, on its thread.
+class OwnStream {
+ public:
+  explicit OwnStream(M* m) : inside_(m), s_(stream_of(m)) {
     if (s_ != nullptr) {
       begin_writing(*s_);
     } else {
@@ -203,16 +226,14 @@ class OwnStream {
   }
   ~OwnStream() {
     if (s_ != nullptr) end_writing(*s_);
-    if (was_inside_ == 0) m_->in_runtime.store(0, release);
   }
   OwnStream(const OwnStream&) = delete;
   OwnStream& operator=(const OwnStream&) = delete;
   Stream* get() const { return s_; }
 
  private:
-  M* m_;
+  InsideTrace inside_;
   Stream* s_;
-  uint32_t was_inside_;
 };
 
 /// Calls f(writer) with the stream of m, or with that of the foreign threads if m is nullptr, if a
