@@ -35,6 +35,7 @@ namespace arch {
 // It also defines
 //   page_size   the size of a page, the largest one if the kernel has the choice
 //   red_zone    how many bytes below the stack pointer a function may use
+//   saved_register_places, saved_sp   where debuggers find them on such a stack
 //   Registers   the registers of a stack that does not run, those that the unwinder asks for
 
 /// For debuggers: a register that lies on a stack that does not run, by gdb's name, and how far it

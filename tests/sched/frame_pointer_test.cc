@@ -1,5 +1,5 @@
-// What a profiler sees that follows frame pointers, as `perf record -g` does: this file is compiled
-// with them, and from its functions the chain leads to the beginning of the goroutine and ends there.
+// What a profiler sees that follows frame pointers, as `perf record -g` does. This file is compiled
+// with them. From its functions the chain leads to the beginning of the goroutine and ends there.
 #include <gofer/gofer.h>
 #include <gtest/gtest.h>
 

@@ -247,9 +247,9 @@ extern "C" [[gnu::used, gnu::retain]] constinit const RegistersTable gofer_debug
 
 }  // namespace gofer::internal
 
-// Profilers that walk frame pointers come here from the program's functions. The use of its own frame's
-// address makes the compiler set one up, in this function alone; the first frame (gofer_entry) has
-// begun with a frame pointer of 0, which ends the walk.
+// Profilers that follow frame pointers come here from the program's functions. The use of its own
+// frame's address makes the compiler set up a frame pointer in this function alone. The first frame
+// (gofer_entry) has set the register to 0, which ends the walk.
 extern "C" void gofer_main(gofer::internal::M* m) {
   using namespace gofer::internal;
   asm volatile("" : : "r"(__builtin_frame_address(0)));
