@@ -14,6 +14,7 @@
 #include "os/memory.h"
 #include "os/process.h"
 #include "runtime/base/debug_table.h"
+#include "runtime/base/frame_pointer.h"
 #include "runtime/goroutines/local.h"
 #include "runtime/process/process_state.h"
 #include "runtime/procs/current.h"
@@ -247,12 +248,9 @@ extern "C" [[gnu::used, gnu::retain]] constinit const RegistersTable gofer_debug
 
 }  // namespace gofer::internal
 
-// Profilers that follow frame pointers come here from the program's functions. The use of its own
-// frame's address makes the compiler set up a frame pointer in this function alone. The first frame
-// (gofer_entry) has set the register to 0, which ends the walk.
 extern "C" void gofer_main(gofer::internal::M* m) {
   using namespace gofer::internal;
-  asm volatile("" : : "r"(__builtin_frame_address(0)));
+  GOFER_HAS_FRAME_POINTER;
   G* g = m->curg;
   if constexpr (sanitizers_enabled) sanitizer_after_switch(g->head->fiber, &m->came_from->fiber);
   run_commit(m);
