@@ -10,6 +10,7 @@ foreach(piece IN ITEMS tables goroutines stacks commands printers save_core)
   list(APPEND gofer_gdb_pieces "${PROJECT_SOURCE_DIR}/tools/gdb/${piece}.py")
 endforeach()
 add_custom_command(OUTPUT "${GOFER_GDB_SCRIPT}"
+  COMMAND "${CMAKE_COMMAND}" -E make_directory "${PROJECT_BINARY_DIR}/lib"
   COMMAND "${CMAKE_COMMAND}" -E cat ${gofer_gdb_pieces} > "${GOFER_GDB_SCRIPT}"
   DEPENDS ${gofer_gdb_pieces} COMMENT "Joining the script for gdb" VERBATIM)
 add_custom_target(gofer_gdb_script DEPENDS "${GOFER_GDB_SCRIPT}")

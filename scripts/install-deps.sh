@@ -53,6 +53,7 @@ probe() {
         want spin has_command spin
         want lld has_command ld.lld
         want valgrind has_command valgrind
+        want gdb has_command gdb
         want libjemalloc2 has_library libjemalloc.so.2
         want libasio-dev has_header asio.hpp
         want libpq-dev has_header postgresql/libpq-fe.h

@@ -37,6 +37,7 @@ namespace arch {
 //   red_zone    how many bytes below the stack pointer a function may use
 //   return_place  where a call leaves the return address, counted from the stack pointer with which
 //               the caller goes on. The tracer's stacks end at a call that does not (stacks.h)
+//   saved_register_places, saved_sp   where debuggers find them on such a stack
 //   Registers   the registers of a stack that does not run, those that the unwinder asks for
 
 /// For debuggers: a register that lies on a stack that does not run, by gdb's name, and how far it

@@ -1,16 +1,17 @@
-// Probes for bpftrace, SystemTap and perf: GOFER_PROBE2(name, a, b) is a nop in the code and a note in
-// the file, which says where the nop is and where to find the arguments. A tool that is told to use the
-// probe puts a breakpoint there. docs/DEBUGGING.md lists the probes.
+// Probes for bpftrace, SystemTap and perf: GOFER_PROBE2(name, a, b) is a nop in the code and a note
+// in the file, which says where the nop is and where to find the arguments. A tool that is told to
+// use the probe puts a breakpoint there. docs/DEBUGGING.md lists the probes.
 //
-// The notes have the format of <sys/sdt.h> (USDT), version 3, provider "gofer". That header is not used:
-// with its asm statements, which the compiler takes for large code, functions of the scheduler were not
-// inlined any more, and a yield took 16 instructions more instead of 2.
+// The notes have the format of SystemTap's header for static probes (USDT), version 3, with the
+// provider "gofer". The header is not used. The compiler takes its asm statements for large code,
+// so functions of the scheduler were not inlined any more, and a yield took 16 instructions more
+// instead of 2.
 //
 // The arguments are numbers in memory, such as g->id. The compiler notes the address of a memory
 // operand instead of loading it, so a probe costs its nop and nothing else.
 #pragma once
 
-// Sections are relative to the base, which tools need if the file is prelinked.
+// Tools compare the address of the base with the one noted, in case the file was prelinked.
 #define GOFER_PROBE_TEXT(name, arguments)                                     \
   "990: nop\n"                                                                \
   ".pushsection .note.stapsdt, \"?\", \"note\"\n"                             \

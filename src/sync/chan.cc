@@ -194,8 +194,8 @@ void throw_close_of(bool nil) {
   throw channel_error(nil ? "close of nil channel" : "close of closed channel");
 }
 
-// tools/gdb: a channel, and who waits at it. A channel is no standard-layout type, because its parts
-// are in two classes; where its fields lie is known to the compilers all the same.
+// tools/gdb: a channel and its waiters. A channel is no standard-layout type, because its fields
+// are in two classes; the compilers know the offsets all the same.
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"
 GOFER_DEBUG_TABLE(gofer_debug_channels) = {
     GOFER_DEBUG_SIZE(chan_core),           GOFER_DEBUG_FIELD(chan_core, receivers),

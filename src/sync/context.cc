@@ -352,8 +352,8 @@ context with_any(const context& parent, const void* key, std::any value) {
   return context_state::make(state);
 }
 
-// tools/gdb: whether a context is done, and when it will be. A std::shared_ptr begins with the pointer,
-// and a std::error_code with the number, in both standard libraries.
+// tools/gdb: whether a context is done, and when it will be. A std::shared_ptr begins with the
+// pointer, and a std::error_code with the number, in both standard libraries.
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"
 GOFER_DEBUG_TABLE(gofer_debug_contexts) = {
     GOFER_DEBUG_FIELD(context_state, parent),

@@ -30,6 +30,7 @@
 
 #include "os/thread.h"
 #include "runtime/base/debug_table.h"
+#include "runtime/base/frame_pointer.h"
 #include "runtime/goroutines/spawn.h"
 #include "runtime/process/process_state.h"
 #include "runtime/process/start.h"
@@ -91,6 +92,7 @@ void release_ref(timer_state* t) noexcept {
 void let_go(void* closure) { release_ref(*static_cast<timer_state**>(closure)); }
 
 void call_func(void* closure) {
+  GOFER_HAS_FRAME_POINTER;
   struct guard {
     void* closure;
     ~guard() { let_go(closure); }

@@ -1,8 +1,9 @@
-// What a profiler sees that follows frame pointers, as `perf record -g` does: this file is compiled
-// with them, and from its functions the chain leads to the beginning of the goroutine and ends there.
+// What a profiler sees that follows frame pointers, as `perf record -g` does. This file is compiled
+// with them. From its functions the chain leads to the beginning of the goroutine and ends there.
 #include <gofer/gofer.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
 
 #include "runtime/procs/current.h"
@@ -68,6 +69,27 @@ TEST(FramePointers, EndAtTheEntryOfAGoroutineOnAStackOfItsOwn) {
     done.wait();
   });
   expect_end_at_entry(chain);
+}
+
+TEST(FramePointers, EndAtTheEntryOfAGoroutineThatNobodyWaitsFor) {
+  run([] {
+    chan<Chain> chains(0);
+    go([=] { chains.send(follow_frames_below(depth)); });
+    expect_end_at_entry(*chains.recv());
+  });
+}
+
+TEST(FramePointers, EndAtTheEntryOfFunctionsThatTimersAndContextsCall) {
+  run([] {
+    chan<Chain> chains(0);
+    const timer t =
+        after_func(std::chrono::milliseconds(1), [=] { chains.send(follow_frames_below(depth)); });
+    expect_end_at_entry(*chains.recv());
+    const auto [ctx, cancel] = with_cancel(background());
+    after_func(ctx, [=] { chains.send(follow_frames_below(depth)); });
+    cancel();
+    expect_end_at_entry(*chains.recv());
+  });
 }
 
 // With one P each goroutine takes the stack over from the one that has ended just before.

@@ -1,11 +1,11 @@
 // Tables for debuggers: where the fields lie that tools/gdb reads.
 //
-// A debugger cannot rely on debug information: an installed library may have none, and the program
-// that it looks at may be a core file. So each file that owns such fields exports a table of their
-// offsets, which the compiler computes: a field that moves takes its entry along. The debugger finds
-// a table by its symbol and an entry by its name, so entries may be added, and come in any order. If
-// the meaning of an entry changes, its name does, too; the debugger then says which one it misses.
-// An empty name ends a table.
+// A debugger cannot rely on debug information, because an installed library may have none. So each
+// file that owns such fields exports a table of their offsets. The compiler computes them, so a
+// field that moves takes its entry along. The debugger finds a table by its symbol and an entry by
+// its name, so entries may be added, and their order does not matter. If the meaning of an entry
+// changes, its name must change, too; the debugger then says which entry it misses. An empty name
+// ends a table.
 //
 // The attributes keep a table in programs that are linked with --gc-sections, although no code
 // refers to it.

@@ -145,8 +145,8 @@ void for_each_g(void (*f)(G* g, void* arg), void* arg) {
   }
 }
 
-// tools/gdb reads the records. The class of a stack is a bit-field, which has no offsetof: it is in the
-// byte behind the reason of the wait.
+// tools/gdb reads the records. The class of a stack is a bit-field, which has no offsetof: it is in
+// the byte behind the reason of the wait.
 GOFER_DEBUG_TABLE(gofer_debug_goroutines) = {{"script", 0, &gofer_gdb_script},
                                              {"records.slabs", 0, &records.slabs},
                                              {"smallest_stack", smallest_stack},

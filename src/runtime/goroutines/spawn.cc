@@ -7,6 +7,7 @@
 #include <cstring>
 #include <new>
 
+#include "runtime/base/frame_pointer.h"
 #include "runtime/goroutines/local.h"
 #include "runtime/goroutines/transitions.h"
 #include "runtime/process/process_state.h"
@@ -159,6 +160,7 @@ void enter_member(void* place) {
       group->done();
     }
   };
+  GOFER_HAS_FRAME_POINTER;
   const auto* head = static_cast<member_head*>(place);
   const Leave leave{g_of_closure(place), head->group};
   head->body(static_cast<char*>(place) + sizeof(member_head));
@@ -172,6 +174,7 @@ void run_main(void (*entry)(void*), void* arg) {
   g_of_closure(place)->is_main = true;
   goroutines.runs.fetch_add(1, seq_cst);
   start_goroutine(place, [](void* p) {
+    GOFER_HAS_FRAME_POINTER;
     auto* self = static_cast<MainClosure*>(p);
     self->entry(self->arg);
     // Not reached when goexit() ended it: run() does not return then, as in Go.

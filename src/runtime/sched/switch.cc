@@ -14,6 +14,7 @@
 #include "os/memory.h"
 #include "os/process.h"
 #include "runtime/base/debug_table.h"
+#include "runtime/base/frame_pointer.h"
 #include "runtime/goroutines/local.h"
 #include "runtime/process/process_state.h"
 #include "runtime/procs/current.h"
@@ -254,12 +255,9 @@ extern "C" [[gnu::used, gnu::retain]] constinit const RegistersTable gofer_debug
 
 }  // namespace gofer::internal
 
-// Profilers that walk frame pointers come here from the program's functions. The use of its own frame's
-// address makes the compiler set one up, in this function alone; the first frame (gofer_entry) has
-// begun with a frame pointer of 0, which ends the walk.
 extern "C" void gofer_main(gofer::internal::M* m) {
   using namespace gofer::internal;
-  asm volatile("" : : "r"(__builtin_frame_address(0)));
+  GOFER_HAS_FRAME_POINTER;
   G* g = m->curg;
   if constexpr (sanitizers_enabled) sanitizer_after_switch(g->head->fiber, &m->came_from->fiber);
   run_commit(m);
