@@ -236,6 +236,20 @@ TEST(TraceStacks, OfAGoroutineThatIsOlderThanTheTraceHaveItsFunction) {
   });
 }
 
+TEST(TraceStacks, TellTheFunctionOfAGoroutineThatOnlyWaits) {
+  run([] {
+    chan<int> c(0);
+    wait_group all;
+    all.go(Receiver{c});
+    EXPECT_TRUE(wait_until([&] { return waiting_receivers(c) == 1; }));
+    const TraceContents trace = traced([] {});
+    EXPECT_TRUE(stacks_of(trace, "GoStatusStack").contains(" gofer::test::Receiver "))
+        << all_of(stacks_of(trace, "GoStatusStack"));
+    for (int i = 0; i < 2; ++i) send_to_waiting(c);
+    all.wait();
+  });
+}
+
 TEST(TraceStacks, AreInEachTraceAndEachGeneration) {
   run([] {
     for (int i = 0; i < scaled(20, 3); ++i) {
