@@ -184,10 +184,10 @@ class TraceRow:
 
 
 TRACE_ROWS = [
-    TraceRow("traced_yield", "yield", 1, n=1_000_000, event_ns=20),
-    TraceRow("traced_ping_pong", "ping_pong", 1, n=500_000, event_ns=20),
-    TraceRow("traced_spawn", "spawn_serial", 1, n=500_000, event_ns=20),
-    TraceRow("traced_echo_100", "echo_100", 2, cpu=1.03, tie=0.02),
+    TraceRow("traced_yield", "yield", 1, n=2_000_000, event_ns=20),
+    TraceRow("traced_ping_pong", "ping_pong", 1, n=1_000_000, event_ns=20),
+    TraceRow("traced_spawn", "spawn_serial", 1, n=1_000_000, event_ns=20),
+    TraceRow("traced_echo_100", "echo_100", 2, n=3_000, cpu=1.03, tie=0.02),
 ]
 
 

@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/procs/current.h"
+#include "runtime/trace/stacks.h"
 #include "support/chan_waiters.h"
 #include "support/scaled.h"
 #include "support/traced.h"
@@ -70,6 +72,16 @@ struct Worker {
   void operator()() const {
     yield_here();
     call_here();
+    wait_group some;
+    start_here(some);
+    some.wait();
+  }
+};
+// Has stacks that no other test has.
+struct Latecomer {
+  chan<int>& c;
+  void operator()() const {
+    receive_here(c);
     wait_group some;
     start_here(some);
     some.wait();
@@ -236,6 +248,20 @@ TEST(TraceStacks, OfAGoroutineThatIsOlderThanTheTraceHaveItsFunction) {
   });
 }
 
+TEST(TraceStacks, TellTheFunctionOfAGoroutineThatOnlyWaits) {
+  run([] {
+    chan<int> c(0);
+    wait_group all;
+    all.go(Receiver{c});
+    EXPECT_TRUE(wait_until([&] { return waiting_receivers(c) == 1; }));
+    const TraceContents trace = traced([] {});
+    EXPECT_TRUE(stacks_of(trace, "GoStatusStack").contains(" gofer::test::Receiver "))
+        << all_of(stacks_of(trace, "GoStatusStack"));
+    for (int i = 0; i < 2; ++i) send_to_waiting(c);
+    all.wait();
+  });
+}
+
 TEST(TraceStacks, AreInEachTraceAndEachGeneration) {
   run([] {
     for (int i = 0; i < scaled(20, 3); ++i) {
@@ -253,6 +279,31 @@ TEST(TraceStacks, AreInEachTraceAndEachGeneration) {
       EXPECT_GT(trace.generations, i == 0 ? 1u : 0u);
       EXPECT_EQ(of_goroutines(stacks_of(trace, "chan receive"), "Receiver").size(), 2u) << i;
     }
+  });
+}
+
+void limit_stacks(uint32_t most) {
+  const internal::Inside inside;
+  internal::tracer::limit_stacks(most);
+}
+
+TEST(TraceStacks, AreLeftOutWhereTheTableHasNoRoomForMore) {
+  run([] {
+    limit_stacks(0);
+    const TraceContents trace = traced([] {
+      chan<int> c(0);
+      wait_group all;
+      all.go(Latecomer{c});
+      send_to_waiting(c);
+      all.wait();
+    });
+    limit_stacks(internal::tracer::most_stacks);
+    EXPECT_TRUE(trace.created.contains("gofer::test::Latecomer"));
+    EXPECT_EQ(trace.blocks.at("chan receive"), 1u);
+    EXPECT_TRUE(of_goroutines(stacks_of(trace, "chan receive"), "Latecomer").empty());
+    // A creation has the line of its call.
+    EXPECT_FALSE(stacks_of(trace, "GoCreate").empty());
+    EXPECT_TRUE(of_goroutines(stacks_of(trace, "GoCreate"), "Latecomer").empty());
   });
 }
 

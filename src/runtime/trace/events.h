@@ -39,6 +39,7 @@ enum class Event : uint8_t {
   user_region_begin = 42,
   user_region_end = 43,
   user_log = 44,
+  go_status_stack = 48,
 };
 
 enum class GoStatus : uint8_t { runnable = 1, running = 2, in_call = 3, waiting = 4 };

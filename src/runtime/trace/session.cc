@@ -273,18 +273,18 @@ void list_goroutine(G* g, void* arg) {
   if (status == GStatus::dead || status == GStatus::idle) return;
   if (caller != nullptr && g == caller->curg) return;
   if (status == GStatus::waiting || status == GStatus::copystack) {
-    w.mention(g, GoStatus::waiting);
+    w.mention_old(g, GoStatus::waiting);
     return;
   }
   M* m = status == GStatus::running ? g->m() : nullptr;
   Stream* s = m != nullptr && m->curg == g ? stream_of(m) : nullptr;
   if (s == nullptr) {
-    w.mention(g, GoStatus::runnable);
+    w.mention_old(g, GoStatus::runnable);
     return;
   }
   s->g = g;
   s->in_call = true;
-  w.mention(g, GoStatus::in_call, s->m);
+  w.mention_old(g, GoStatus::in_call, s->m);
 }
 
 void list_all(uint64_t generation, M* caller) {

@@ -59,7 +59,8 @@ class Descriptions {
         if (frames_.size() < most_frames - 1) frames_.push_back(frame);
       }
     }
-    end_with(entry(stack.entry), function == stack.entry);
+    const bool is_cut = frames_.size() == most_frames - 1;
+    end_with(entry(stack.entry), function == stack.entry && !is_cut);
     return frames_;
   }
 

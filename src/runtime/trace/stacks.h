@@ -23,8 +23,8 @@
 //  - Frame pointers: libraries and user code at -O2 have none.
 //  - One list of stacks for each first return address and depth. All waits in a primitive have the
 //    same first address, so 20 waits in one function were a list of 20.
-//  - A rule for each return address by which the caller's frame is found, learned from the unwinder:
-//    twice as slow, and as wrong with alloca.
+//  - A rule for each return address that says how to find the caller's frame, learned from the
+//    unwinder: twice as slow, and as wrong with alloca.
 #pragma once
 
 #include <gofer/detail/spawn.h>

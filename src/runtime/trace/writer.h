@@ -80,6 +80,13 @@ class Writer {
     p->trace_count = 0;
     event(Event::proc_status, p->id, static_cast<uint64_t>(status));
   }
+  /// A goroutine that is older than the trace: with its function, which no creation tells.
+  void mention_old(G* g, GoStatus status, uint64_t m = no_m) {
+    const uint64_t stack = stack_of_entry(g);
+    mark_used(stack, generation_);
+    g->trace.store(mark_of(generation_), relaxed);
+    event(Event::go_status_stack, g->id, m, static_cast<uint64_t>(status), stack);
+  }
   /// A goroutine that this generation creates.
   void mention_new(G* g) { g->trace.store(mark_of(generation_), relaxed); }
 
@@ -194,9 +201,9 @@ class Writer {
   uint64_t time_;
 };
 
-/// The M is inside of the runtime while this lives, so that no signal pauses it. Before, it may have
-/// been outside, and may have lost its P. The tracer goes by the stream's state and not by the P
-/// word, so the takers of Ps (p_word.h) need not know of this entry.
+/// The M is inside of the runtime while this lives, so that no signal pauses it. It may have been
+/// outside, and may have lost its P. The tracer goes by the stream and not by the P word, so the
+/// takers of Ps (p_word.h) need not know of this entry.
 class InsideTrace {
  public:
   explicit InsideTrace(M* m) : m_(m), was_inside_(m->in_runtime.load(relaxed)) {
