@@ -298,8 +298,8 @@ int semaphore_crowd() {
   });
 }
 
-// All sleep in a call of the kernel until the last arrives. Beside them others go from one short call
-// to the next, and come back from each: that says nothing of those who wait.
+// All sleep in a call of the kernel until the last arrives. Beside them others go from one short
+// call to the next, and come back from each: that says nothing of those that wait.
 int reader_crowd_beside_calls() {
   return measured([] {
     const int goroutines = scaled(1200);
