@@ -122,12 +122,14 @@ void echo_1(const job& j) { echo(j, "echo_1", 1, 0); }
 void echo_100(const job& j) { echo(j, "echo_100", 100, 0); }
 void echo_1000(const job& j) { echo(j, "echo_1000", 1000, 0); }
 void echo_beside_4(const job& j) { echo(j, "echo_beside_4", 100, 4); }
+void echo_beside_16(const job& j) { echo(j, "echo_beside_16", 100, 16); }
 
 const suite echoes{
     {"echo_1", echo_1, 1500},
     {"echo_100", echo_100, 1500},
     {"echo_1000", echo_1000, 1500},
     {"echo_beside_4", echo_beside_4, 1500},
+    {"echo_beside_16", echo_beside_16, 1500},
     {"idle_connections", idle_connections, 5000},
 };
 

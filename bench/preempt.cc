@@ -182,7 +182,28 @@ void late_setter(const job& j) {
   finished.wait();
   const double ms = watch.ns() / ns_per_ms;
   check(passed.load() == j.n, "late_setter: count");
-  j.report("late_setter", ms, "ms");
+  j.report(j.name, ms, "ms");
+}
+
+// What a check of a long loop costs whether it shall give way. On Go's side it is that of a
+// function's prologue.
+void checkpoint(const job& j) {
+  double least_bare = 0;
+  double least_checked = 0;
+  for (int round = 0; round < 10; ++round) {
+    const stopwatch of_bare;
+    for (long i = 0; i < j.n; ++i) compute();
+    const double bare_ns = of_bare.ns_each(j.n);
+    const stopwatch of_checked;
+    for (long i = 0; i < j.n; ++i) {
+      compute();
+      gofer::checkpoint();
+    }
+    const double checked_ns = of_checked.ns_each(j.n);
+    if (round == 0 || bare_ns < least_bare) least_bare = bare_ns;
+    if (round == 0 || checked_ns < least_checked) least_checked = checked_ns;
+  }
+  j.report("checkpoint", least_checked - least_bare, "ns");
 }
 
 const suite workloads{
@@ -199,6 +220,8 @@ const suite workloads{
     {"spinners_16", spinners_16, 100'000'000},
     {"compute_batch", compute_batch, 12'000},
     {"late_setter", late_setter, 200},
+    {"late_setter_5000", late_setter, 5000},
+    {"checkpoint", checkpoint, 10'000'000},
 };
 
 }  // namespace

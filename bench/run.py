@@ -52,12 +52,17 @@ class Row:
     quick_n: int | None = None  # the size with --quick
     at_most: int | None = None  # no more processes a side than that, because each takes long
     guard: str | None = None  # GOFER_DEBUG=guard=..., and the end of the metric's name
+    unpaused: bool = False  # Gofer without pauses takes Go's place; the metric's name ends so
+    n: int | None = None  # the size, if not the workload's own
 
     @property
     def printed(self) -> str:
         """The metric by the name that the workload gives it."""
-        return self.metric.removesuffix(f"_{self.guard}")
+        return self.metric.removesuffix(f"_{self.guard}").removesuffix(UNPAUSED)
 
+
+# The end of a metric's name: its peer is Gofer with GOFER_DEBUG=asyncpreemptoff=1.
+UNPAUSED = "_beside_unpaused"
 
 # A metric of this name is the largest number of threads that the process had, as seen from here.
 THREADS = "_threads"
@@ -120,18 +125,24 @@ ROWS = [
     Row("wait_beside_computing", "wait_beside_computing", {1: None}),
     Row("spinners_16", "spinners_16", {2: None}),
     Row("late_setter", "late_setter", {2: 4.0}),
+    Row("late_setter_5000", "late_setter_5000", {2: 4.0}, quick_n=1_000, at_most=3),
+    Row("checkpoint", "checkpoint", {1: None}),
     Row("compute_batch", "compute_batch", {2: 1.05}, quick_n=1_500, at_most=3),
     Row("compute_batch" + THREADS, "compute_batch", {2: None}, quick_n=1_500, at_most=3),
+    Row("compute_batch" + UNPAUSED, "compute_batch", {2: 1.05}, unpaused=True, n=3_000, quick_n=500),
     *(Row(name, name, {2: 1.0}, more_is_better=True) for name in CALLS),
     # the heap, beside processes that burn every core
     Row("malloc_skynet", "malloc_skynet", {1: 1.0, 2: 1.0}, burners=True),
     Row("malloc_skynet" + THREADS, "malloc_skynet", {1: None, 2: None}, burners=True),
+    Row("malloc_skynet" + UNPAUSED, "malloc_skynet", {1: 1.3, 2: 1.3}, burners=True, unpaused=True),
     # an echo server; the client is the same, in a process of its own
     Row("echo_1", "echo_1", {1: 1.1, 2: 1.1}, more_is_better=True),
     Row("echo_100", "echo_100", {1: 1.3, 2: 1.3}, more_is_better=True),
     Row("echo_1000", "echo_1000", {1: 1.3, 2: 1.3}, more_is_better=True),
     Row("echo_beside_4_p99", "echo_beside_4", {2: 0.08}),
     Row("echo_beside_4", "echo_beside_4", {2: None}, more_is_better=True),
+    Row("echo_beside_16_p99", "echo_beside_16", {2: None}),
+    Row("echo_beside_16", "echo_beside_16", {2: None}, more_is_better=True),
     Row("idle_connections", "idle_connections", {2: None}, tie=MEMORY_TIE),
     # parked goroutines, each
     Row("parked_100k_rss", "parked_100k", {2: None}),
@@ -425,12 +436,17 @@ class Bench:
 
     def measure(self, workload: str, procs: int, rows: list[Row]) -> list[dict]:
         arguments = {
-            "workload": workload, "procs": procs, "n": rows[0].quick_n if self.quick else None,
+            "workload": workload, "procs": procs,
+            "n": (rows[0].quick_n if self.quick else None) or rows[0].n,
             "burners": rows[0].burners, "threads": any(r.metric.endswith(THREADS) for r in rows),
             "debug": f"guard={rows[0].guard}" if rows[0].guard else None,
         }
         wanted = {r.printed: r.metric for r in rows}
         turns = [Turn(s.name, s.run, arguments, wanted) for s in (self.gofer, self.go) if s]
+        if rows[0].unpaused:
+            unpaused = arguments | {"debug": "asyncpreemptoff=1"}
+            both = (("gofer", arguments), ("go", unpaused))
+            turns = [Turn(key, self.gofer.run, a, wanted) for key, a in both if self.gofer]
         collected = self.take_turns(f"{workload} P={procs}", turns, rows[0].at_most)
         return [self.result(row, procs, collected[row.metric]) for row in rows]
 
@@ -529,13 +545,13 @@ def free_gib() -> float:
 
 def run_rows(bench: Bench, only: str | None) -> list[dict]:
     """Rows of one workload at one P come from the same processes."""
-    groups: dict[tuple[str, str | None, int], list[Row]] = {}
+    groups: dict[tuple[str, str | None, bool, int], list[Row]] = {}
     for row in ROWS:
         if selected(only, row.metric, row.workload):
             for procs in row.bars:
-                groups.setdefault((row.workload, row.guard, procs), []).append(row)
+                groups.setdefault((row.workload, row.guard, row.unpaused, procs), []).append(row)
     results = []
-    for (workload, _, procs), rows in groups.items():
+    for (workload, _, _, procs), rows in groups.items():
         if (need := max(r.memory_gib for r in rows)) > free_gib():
             bench.left_out.append(f"{workload} P={procs}: left out, it needs {need} GiB of memory")
             continue

@@ -70,9 +70,11 @@ case $1 in
     ./example4
     grep -q "^go 1.23 trace" app.trace ;;
   hardening)
-    # Full RELRO; stays loaded, because threads run in it; no symbols but Gofer's and those that it stands in front of;
-    # no claim to support shadow stacks.
+    # The stack protector and _FORTIFY_SOURCE, which call libc; full RELRO; stays loaded, because threads run in it; no
+    # symbols but Gofer's and those that it stands in front of; no claim to support shadow stacks.
     library=$prefix/$GOFER_LIBDIR/libgofer.so
+    nm -D --undefined-only "$library" | grep -w __stack_chk_fail
+    nm -D --undefined-only "$library" | grep -E '__[a-z]+_chk(@|$)'
     readelf -lW "$library" | grep GNU_RELRO
     readelf -d "$library" | grep BIND_NOW
     readelf -d "$library" | grep NODELETE

@@ -10,10 +10,14 @@
  *   End of a slice: a fresh goroutine begins if tied < room + growth and it is its turn.  While the room is full it is
  *   its turn when the goroutine that is paused had been paused before; else a tied one goes first.  Otherwise a rotation: a
  *   tied one follows, by turns the oldest of all and the first in the queue.
+ *   Overdue: with OVERDUE, a fresh goroutine begins at the end of a slice also if none has begun on this P for so many
+ *   slices, times 1 + (tied - room) / STEP if more are tied than have room (fresh_overdue in round.cc).
  *   Natural end: after a goroutine that had been paused, a tied one follows while the room is full; and so it does after
  *   LOOK others (60 in the code).
  *   A short ticker may be woken before any slice.  It interrupts the goroutine that runs, if tied < room + growth + EXTRA,
  *   parks at once, and the interrupted one goes on; or, while the room is not full, a fresh one begins.
+ *   With WORKERS, goroutines that compute until they are paused, park and are woken again go on beside all: they may set
+ *   the clock back before any slice, and every other goroutine that begins because one is overdue may be one of them.
  *
  * Goroutines, in the order of their start: TASKS that need 1 to LENGTH slices each; SPINNERS that wait for a flag; with
  *   SETTER the one that sets it, last.  With TICKER the ticker beside them.
@@ -22,7 +26,7 @@
  *   1. Tasks only: the clock of a P never exceeds LONGEST, and never more than ROOM + MOST wait tied.  Both follow from
  *      LENGTH, not from the number of tasks.
  *   2. Places that were added in a stall are given back: each end of a goroutine that had been paused takes one.
- *   3. The setter runs, in at most ROUNDS rounds.
+ *   3. The setter runs, in at most ROUNDS rounds; with OVERDUE also beside WORKERS.
  *   4. A P is without a goroutine only when none waits, and all tasks end.
  *
  * Abstracted away
@@ -30,10 +34,11 @@
  *     (only_hogs) is a free choice at any time.  The growth is linear.
  *   - Which goroutine follows one that ends is a free choice where the place of the goroutine in the queues decides.
  *   - Goroutines that spin go after tied ones that do not; here no goroutine is known to spin.
- *   - The ticker uses no time.  The core on which a thread was last plays no role.
+ *   - The ticker and the workers use no time but a slice that is taken for one of them; workers take no room.  The core on which a thread was last plays no role.
  *   - Sleepers in calls and their rooms are left out, and so are the threads themselves.
  *
- * Wrong on purpose (each must fail): NO_GROWTH, ANY_PROGRESS_RESETS, CROWD_FIRST, NO_OLDEST, KEEP_GROWTH, NO_SHRINK.
+ * Wrong on purpose (each must fail): NO_GROWTH, ANY_PROGRESS_RESETS, CROWD_FIRST, NO_OLDEST, KEEP_GROWTH, NO_SHRINK;
+ *   and WORKERS without OVERDUE.
  */
 
 #ifndef NP
@@ -66,6 +71,9 @@
 #ifndef LONGEST
 #define LONGEST 200
 #endif
+#ifndef STEP
+#define STEP 2
+#endif
 #ifdef SETTER
 #define ALL (TASKS + SPINNERS + 1)
 #else
@@ -82,6 +90,10 @@ bit  paused[ALL + 1];  /* it has been paused, ever */
 byte clock;
 bit  turn;
 byte ended;            /* tasks */
+#ifdef OVERDUE
+byte since[NP];        /* slices since a fresh one began there, while some wait */
+bit  taken[NP];        /* the latest overdue one that began there was a worker */
+#endif
 byte row[NP];          /* fresh ones that followed one upon the other, while the room is full */
 
 /* ---- what the properties are about (no part of the protocol) ---- */
@@ -96,6 +108,13 @@ byte rounds;
 #define GROWN 0
 #else
 #define GROWN (clock / NP / GROW)
+#endif
+
+#ifdef OVERDUE
+#define BEYOND (len(tied) > ROOM -> len(tied) - ROOM : 0)
+#define IS_OVERDUE(p_) (since[p_] >= OVERDUE * (1 + BEYOND / STEP))
+#else
+#define IS_OVERDUE(p_) 0
 #endif
 
 #define IS_TASK(g_) ((g_) < TASKS)
@@ -117,6 +136,24 @@ inline begin_fresh(p_) {
   assert(fresh < ALL);
   on[p_] = fresh;
   fresh++
+#ifdef OVERDUE
+  ; since[p_] = 0;
+  taken[p_] = 0
+#endif
+}
+
+/* One more waits tied than the rooms allow, or a worker does. */
+inline begin_overdue(p_, g_) {
+#if defined(OVERDUE) && defined(WORKERS)
+  if
+  :: !taken[p_] -> taken[p_] = 1; since[p_] = 0
+  :: pause(g_); begin_fresh(p_)
+  fi;
+#else
+  pause(g_);
+  begin_fresh(p_);
+#endif
+  if :: len(tied) > allowed -> allowed = len(tied) :: else fi
 }
 
 /* The oldest but the caller's own, which was paused just now. */
@@ -167,6 +204,13 @@ inline find_work(p_, after_paused) {
 
 inline end_slice(p_) {
   g = on[p_];
+#ifdef OVERDUE
+  if
+  :: fresh == ALL -> since[p_] = 0
+  :: fresh < ALL && since[p_] < LAST_CLOCK -> since[p_]++
+  :: else
+  fi;
+#endif
   if :: CROWDED -> by_turns = 1 :: !CROWDED -> by_turns = 0 :: !CROWDED -> by_turns = 1 fi;
   if
   :: fresh == ALL && len(tied) == 0            /* none waits */
@@ -177,6 +221,8 @@ inline end_slice(p_) {
   :: fresh < ALL && len(tied) < ROOM + GROWN && (!by_turns || len(tied) == 0 || paused[g]) ->
 #endif
     pause(g); begin_fresh(p_)
+  :: fresh < ALL && len(tied) >= ROOM + GROWN && IS_OVERDUE(p_) && (!by_turns || len(tied) == 0 || paused[g]) ->
+    begin_overdue(p_, g)
   :: else ->
     if
     :: len(tied) > 0 -> pause(g); take_tied(p_, g)
@@ -189,6 +235,9 @@ inline end_slice(p_) {
 inline tick(p_) {
   if
   :: skip
+#ifdef WORKERS
+  :: clock = 0
+#endif
 #ifdef TICKER
   :: len(tied) < ROOM + GROWN + EXTRA ->
     if

@@ -4,6 +4,7 @@
 model=gate.pml
 short="-DLENGTH=3 -DLONGEST=10 -DMOST=1"
 longer="-DLENGTH=4 -DLONGEST=18 -DMOST=3"
+beside_workers="-DSPINNERS=6 -DSETTER -DTICKER -DWORKERS"
 late="-DSPINNERS=10 -DSETTER -DTICKER"
 
 holds "12 tasks of up to 3 slices" -DTASKS=12 $short
@@ -16,7 +17,11 @@ holds "10 spinners, a ticker, and the setter last" $late -DROUNDS=36
 holds "the same with a room for 1" $late -DROOM=1 -DROUNDS=40
 holds "the same with 2 Ps" $late -DNP=2 -DROUNDS=36
 holds "6 tasks, 6 spinners, a ticker, and the setter last" -DTASKS=6 -DLENGTH=3 -DSPINNERS=6 -DSETTER -DTICKER -DROUNDS=40
+holds "12 tasks of up to 3 slices, and one begins if overdue: the same bound" -DTASKS=12 $short -DOVERDUE=8
+holds "6 spinners, workers that set the clock back, and the setter last" $beside_workers -DOVERDUE=5 -DROUNDS=90
+holds "the same with 2 Ps" $beside_workers -DNP=2 -DOVERDUE=5 -DROUNDS=60
 
+fails "workers set the clock back, and none begins if overdue" $beside_workers -DROUNDS=120
 fails "the room never grows" $late -DROUNDS=100 -DNO_GROWTH
 fails "any progress sets the clock back, the ticker's too" $late -DROUNDS=100 -DANY_PROGRESS_RESETS
 fails "no fresh goroutine has a turn while tied ones crowd" $late -DROUNDS=100 -DCROWD_FIRST

@@ -193,15 +193,18 @@ TEST_P(BesideBurners, TheSameHolds) {
 
 INSTANTIATE_TEST_SUITE_P(
     Crowd, BesideBurners,
-    testing::Values(
-        BusyCase{"compute", 182}, BusyCase{"holder_behind_lockers", any_number, Takes::little},
-        BusyCase{"unannounced_sleeps", any_number, Takes::little},
-        BusyCase{"compute_beside_ticker", 182}, BusyCase{"compute_after_timers", 182},
-        BusyCase{"late_setter", any_number}, BusyCase{"late_setter_for_spinners", any_number},
-        BusyCase{"late_setter_beside_ticker", any_number}, BusyCase{"mutex_crowd", not_thousands},
-        BusyCase{"once_crowd", not_thousands}, BusyCase{"printf_crowd", not_thousands},
-        BusyCase{"write_crowd", not_thousands}, BusyCase{"condition_variable_crowd", any_number},
-        BusyCase{"reader_crowd_beside_calls", any_number}),
+    testing::Values(BusyCase{"compute", 182},
+                    BusyCase{"holder_behind_lockers", any_number, Takes::little},
+                    BusyCase{"unannounced_sleeps", any_number, Takes::little},
+                    BusyCase{"compute_beside_ticker", 182}, BusyCase{"compute_after_timers", 182},
+                    BusyCase{"late_setter", any_number},
+                    BusyCase{"late_setter_for_spinners", any_number},
+                    BusyCase{"late_setter_beside_ticker", any_number},
+                    BusyCase{"late_setter_beside_sleepers_that_compute", any_number},
+                    BusyCase{"mutex_crowd", not_thousands}, BusyCase{"once_crowd", not_thousands},
+                    BusyCase{"printf_crowd", not_thousands}, BusyCase{"write_crowd", not_thousands},
+                    BusyCase{"condition_variable_crowd", any_number},
+                    BusyCase{"reader_crowd_beside_calls", any_number}),
     [](const auto& info) { return std::string(info.param.scenario); });
 
 // ---------------------------------------------------------------- the limit of threads

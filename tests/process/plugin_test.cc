@@ -30,6 +30,17 @@ TEST(TwoCopies, AreSeenIfThePluginsStartsFirst) {
   EXPECT_EQ(r.out, "ran 8\n") << r;
 }
 
+// Both may see the other, and say so.
+TEST(TwoCopies, AreSeenIfBothStartAtTheSameTime) {
+  for (int i = 0; i < 20; ++i) {
+    const ChildResult r = run_child("plugin_child", {"plugin_at_once"});
+    EXPECT_TRUE(r.exited_with(2)) << r;
+    EXPECT_TRUE(r.err_has("two copies of Gofer in one process: one is in use in ")) << r;
+    EXPECT_EQ(r.out, "") << r;
+    if (HasFailure()) break;
+  }
+}
+
 TEST(TwoCopies, OfWhichOneIsNeverUsedDoNoHarm) {
   const ChildResult r = run_child("plugin_child", {"plugin_unused"});
   EXPECT_TRUE(r.exited_with(0)) << r;

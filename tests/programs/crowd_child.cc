@@ -112,6 +112,26 @@ int late_setter_beside_ticker() {
   });
 }
 
+// The goroutines beside them compute for longer than a slice, sleep, and do so again: they are
+// paused, and done with it, again and again.
+int late_setter_beside_sleepers_that_compute() {
+  return measured([] {
+    std::atomic<bool> stop{false};
+    gofer::wait_group others;
+    for (int i = 0; i < 20; ++i) {
+      others.go([&stop] {
+        while (!stop) {
+          compute_ms(12);
+          gofer::sleep_for(1ms);
+        }
+      });
+    }
+    spin_until_set<compute_on>(scaled(200));
+    stop = true;
+    others.wait();
+  });
+}
+
 // Short goroutines that a foreign thread starts beside many that compute.
 template <void (*step)()>
 int short_beside() {
@@ -298,8 +318,8 @@ int semaphore_crowd() {
   });
 }
 
-// All sleep in a call of the kernel until the last arrives. Beside them others go from one short call
-// to the next, and come back from each: that says nothing of those who wait.
+// All sleep in a call of the kernel until the last arrives. Beside them others go from one short
+// call to the next, and come back from each: that says nothing of those that wait.
 int reader_crowd_beside_calls() {
   return measured([] {
     const int goroutines = scaled(1200);
@@ -503,34 +523,36 @@ int limit_bound() {
 int main(int argc, char** argv) {
   // The second argument: so many processes burn the cores meanwhile.
   const Burners burners(argc > 2 ? std::atoi(argv[2]) : 0);
-  return run_scenario(argc, argv,
-                      {{"compute", compute},
-                       {"compute_beside_ticker", compute_beside_ticker},
-                       {"compute_after_timers", compute_after_timers},
-                       {"compute_in_waves", compute_in_waves},
-                       {"late_setter", late_setter},
-                       {"late_setter_beside_ticker", late_setter_beside_ticker},
-                       {"late_setter_for_spinners", late_setter_for_spinners},
-                       {"short_beside_computing", short_beside<compute_on>},
-                       {"short_beside_spinners", short_beside<relax>},
-                       {"mutex_crowd", mutex_crowd},
-                       {"mutex_crowd_for_a_minute", mutex_crowd_for_a_minute},
-                       {"once_crowd", once_crowd},
-                       {"printf_crowd", printf_crowd},
-                       {"write_crowd", write_crowd},
-                       {"condition_variable_crowd", condition_variable_crowd},
-                       {"semaphore_crowd", semaphore_crowd},
-                       {"reader_crowd_beside_calls", reader_crowd_beside_calls},
-                       {"holder_behind_lockers", holder_behind_lockers},
-                       {"unannounced_sleeps", unannounced_sleeps},
-                       {"limit_compute", limit_compute},
-                       {"limit_of_procs", limit_of_procs},
-                       {"limit_lock", limit_lock},
-                       {"limit_sleep", limit_sleep},
-                       {"limit_mixed", limit_mixed},
-                       {"limit_blocking", limit_blocking},
-                       {"limit_handoff", limit_handoff},
-                       {"limit_more_procs", limit_more_procs},
-                       {"limit_bound_owner", limit_bound_owner},
-                       {"limit_bound", limit_bound}});
+  return run_scenario(
+      argc, argv,
+      {{"compute", compute},
+       {"compute_beside_ticker", compute_beside_ticker},
+       {"compute_after_timers", compute_after_timers},
+       {"compute_in_waves", compute_in_waves},
+       {"late_setter", late_setter},
+       {"late_setter_beside_ticker", late_setter_beside_ticker},
+       {"late_setter_beside_sleepers_that_compute", late_setter_beside_sleepers_that_compute},
+       {"late_setter_for_spinners", late_setter_for_spinners},
+       {"short_beside_computing", short_beside<compute_on>},
+       {"short_beside_spinners", short_beside<relax>},
+       {"mutex_crowd", mutex_crowd},
+       {"mutex_crowd_for_a_minute", mutex_crowd_for_a_minute},
+       {"once_crowd", once_crowd},
+       {"printf_crowd", printf_crowd},
+       {"write_crowd", write_crowd},
+       {"condition_variable_crowd", condition_variable_crowd},
+       {"semaphore_crowd", semaphore_crowd},
+       {"reader_crowd_beside_calls", reader_crowd_beside_calls},
+       {"holder_behind_lockers", holder_behind_lockers},
+       {"unannounced_sleeps", unannounced_sleeps},
+       {"limit_compute", limit_compute},
+       {"limit_of_procs", limit_of_procs},
+       {"limit_lock", limit_lock},
+       {"limit_sleep", limit_sleep},
+       {"limit_mixed", limit_mixed},
+       {"limit_blocking", limit_blocking},
+       {"limit_handoff", limit_handoff},
+       {"limit_more_procs", limit_more_procs},
+       {"limit_bound_owner", limit_bound_owner},
+       {"limit_bound", limit_bound}});
 }

@@ -1,6 +1,9 @@
 // A program with libgofer.a that loads a plug-in with another copy of it.
 #include <gofer/gofer.h>
 
+#include <atomic>
+#include <thread>
+
 #include "../plugins/plugin.h"
 #include "scenarios.h"
 
@@ -39,6 +42,26 @@ int plugin_in_goroutine() {
   return gofer::run([] { return load_and_run(RTLD_LOCAL); });
 }
 
+// Two threads start a copy each, as nearly at once as they can.
+int plugin_at_once() {
+  const Plugin plugin(program, "plugin_static.so", RTLD_LOCAL);
+  std::atomic<int> ready{0};
+  const auto together = [&ready](auto start) {
+    return [&ready, start] {
+      ++ready;
+      while (ready != 2) {
+      }
+      start();
+    };
+  };
+  std::thread one(together([] { use_own_copy(); }));
+  std::thread other(together([&] { plugin.run(); }));
+  one.join();
+  other.join();
+  say("both went on");
+  return 0;
+}
+
 int plugin_unused() {
   const Plugin plugin(program, "plugin_static.so", RTLD_LOCAL);
   use_own_copy();
@@ -55,5 +78,6 @@ int main(int argc, char** argv) {
                        {"plugin_second_global", plugin_second_global},
                        {"plugin_first", plugin_first},
                        {"plugin_in_goroutine", plugin_in_goroutine},
+                       {"plugin_at_once", plugin_at_once},
                        {"plugin_unused", plugin_unused}});
 }

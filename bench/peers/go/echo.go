@@ -14,6 +14,7 @@ var _ = suite(
 	workload{"echo_100", func(j job) { echo(j, "echo_100", 100, 0) }, 1500},
 	workload{"echo_1000", func(j job) { echo(j, "echo_1000", 1000, 0) }, 1500},
 	workload{"echo_beside_4", func(j job) { echo(j, "echo_beside_4", 100, 4) }, 1500},
+	workload{"echo_beside_16", func(j job) { echo(j, "echo_beside_16", 100, 16) }, 1500},
 	workload{"idle_connections", idleConnections, 5000},
 )
 

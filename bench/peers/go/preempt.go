@@ -25,6 +25,8 @@ var _ = suite(
 	workload{"spinners_16", spinners16, 100_000_000},
 	workload{"compute_batch", computeBatch, 12_000},
 	workload{"late_setter", lateSetter, 200},
+	workload{"late_setter_5000", lateSetter, 5000},
+	workload{"checkpoint", checkpoint, 10_000_000},
 )
 
 // A goroutine that sleeps for 1 ms, n times, beside some that never stop computing.
@@ -196,5 +198,48 @@ func lateSetter(j job) {
 	finished.Wait()
 	took := ms(time.Since(start))
 	check(passed.Load() == int64(j.n), "late_setter: count")
-	j.report("late_setter", took, "ms")
+	j.report(j.name, took, "ms")
+}
+
+// A leaf with a frame, so that the compiler gives it a prologue, which looks whether to give way.
+//
+//go:noinline
+func guarded(i int) byte {
+	var frame [16]byte
+	frame[i&15] = 1
+	return frame[(i+1)&15]
+}
+
+//go:noinline
+//go:nosplit
+func unguarded(i int) byte {
+	var frame [16]byte
+	frame[i&15] = 1
+	return frame[(i+1)&15]
+}
+
+// What a check costs whether to give way: that of a function's prologue.
+func checkpoint(j job) {
+	sum := byte(0)
+	var leastBare, leastChecked time.Duration
+	for round := 0; round < 10; round++ {
+		start := time.Now()
+		for i := 0; i < j.n; i++ {
+			sum += unguarded(i)
+		}
+		bare := time.Since(start)
+		start = time.Now()
+		for i := 0; i < j.n; i++ {
+			sum += guarded(i)
+		}
+		checked := time.Since(start)
+		if round == 0 || bare < leastBare {
+			leastBare = bare
+		}
+		if round == 0 || checked < leastChecked {
+			leastChecked = checked
+		}
+	}
+	check(sum == 0, "checkpoint: sum")
+	j.report("checkpoint", float64((leastChecked-leastBare).Nanoseconds())/float64(j.n), "ns")
 }

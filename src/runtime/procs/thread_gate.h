@@ -51,7 +51,8 @@
 // after at most as many turns as there were goroutines before it. Others may leave the room again
 // and again beside them, and set its clock back: so on each P a fresh goroutine begins after 100 ms
 // times the number of Ps (200 ms at least) in any case, or after a multiple of that if more are
-// tied than have room. tests/model/gate.pml checks both.
+// tied than have room. tests/model/gate.pml checks both for tied goroutines; it leaves out
+// goroutines that spin, short ones, and the rooms of sleepers.
 //
 // Rejected: one budget for all (it throttles plain sleepers); a clock that any progress resets
 // (with a ticker beside them, the late goroutine waits for ever); a clock of wall time for pauses
