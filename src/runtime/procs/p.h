@@ -71,7 +71,7 @@ struct alignas(128) P {
 
 /// A counter that only the P's holder writes.
 template <class T>
-inline void bump(atomic<T>& counter, T by = 1) {
+[[gnu::always_inline]] inline void bump(atomic<T>& counter, T by = 1) {
   counter.store(counter.load(relaxed) + by, relaxed);
 }
 
