@@ -106,6 +106,7 @@ TEST_F(Scavenge, ParkedGoroutinesGiveBackWhatLiesBelow) {
   constexpr int count = 200;
   constexpr int depth = 400;  // 400 KB
   const long before = resident_kb();
+  const auto given_back = debug::metrics().stacks_given_back;
   std::atomic<int> deep{0};
   std::atomic<int> whole{0};
   latch all_deep(count);
@@ -126,6 +127,7 @@ TEST_F(Scavenge, ParkedGoroutinesGiveBackWhatLiesBelow) {
   ASSERT_TRUE(wait_until([&] { return deep == count; }));
   constexpr long used = long{count} * depth * frame_bytes / 1024;
   EXPECT_TRUE(wait_until([&] { return resident_kb() < before + used / 4; })) << resident_kb();
+  EXPECT_GE(debug::metrics().stacks_given_back, given_back + count / 2);
   gate.close();
   all.wait();
   EXPECT_EQ(whole, 2 * count);

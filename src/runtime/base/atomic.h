@@ -27,7 +27,7 @@ inline void compiler_barrier() { std::atomic_signal_fence(std::memory_order_seq_
 /// Adds without a locked instruction: to a counter that has one writer at a time (the holder of a P
 /// or of a lock, an M on its own thread), or to a hint that may lose a count.
 template <class T>
-inline void bump(atomic<T>& counter, T by = 1) {
+[[gnu::always_inline]] inline void bump(atomic<T>& counter, T by = 1) {
   counter.store(counter.load(relaxed) + by, relaxed);
 }
 

@@ -145,7 +145,7 @@ Waiter* take_waiter(PollSide& side) GOFER_REQUIRES(side.lock) {
   return w != nullptr && claim(w) ? w : nullptr;
 }
 
-// Returns whether somebody waited.
+// Returns whether there was a waiter.
 bool tell(PollDesc* desc, PollSide& side, uint32_t tag, bool ends, GQueue& list) {
   side.lock.lock();
   Waiter* w = nullptr;

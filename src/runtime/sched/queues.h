@@ -11,7 +11,7 @@ namespace gofer::internal {
 
 /// Moves the older half of a full ring, and g, to the global queue under one lock; or puts g at the
 /// tail of the ring, if thieves have made room meanwhile.
-[[gnu::cold]] void put_overflow(P* p, G* g);
+void put_overflow(P* p, G* g);
 
 /// Puts g at the tail of the ring. If `next` is set, puts it into runnext instead, and the
 /// goroutine that was there at the tail.

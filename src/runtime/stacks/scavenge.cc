@@ -15,7 +15,8 @@
 // everything that g does on its stack. The saved stack pointer was written before `waiting`.
 //
 // The byte has another bit, which the waker sets (metrics/sampler.h). So each side changes its own
-// bit by a read-modify-write, which takes nothing from the argument above: who runs g only looks.
+// bit by a read-modify-write. The argument above stands: an M that runs g only looks at the byte
+// first.
 //
 // A goroutine that is paused by a signal is not `waiting`: its stack is never touched. Without
 // membarrier, parked goroutines are not trimmed.
