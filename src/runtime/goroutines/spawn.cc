@@ -191,6 +191,12 @@ namespace gofer::internal {
 
 constinit Goroutines goroutines;
 
+uintptr_t entry_of(const G* g) {
+  if (g->entry != detail::enter_member) return reinterpret_cast<uintptr_t>(g->entry);
+  const auto* head = reinterpret_cast<const detail::member_head*>(g->closure);
+  return reinterpret_cast<uintptr_t>(head->body);
+}
+
 G* take_g_from_scheduler(M* m) {
   return m != nullptr ? detail::take_record_of(m->p) : take_free_g();
 }

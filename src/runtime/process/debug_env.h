@@ -2,7 +2,8 @@
 //   GOFER_DEBUG=key=value,...   model=gm|gmp, guard=madvise|mprotect|none, idlems=N,
 //                               scavengems=N, asyncpreemptoff=0|1, membarrier=0|1, procfs=0|1,
 //                               overcommit=0|1, schedtrace=N (ms), scheddetail=0|1,
-//                               zerostacks=0|1
+//                               zerostacks=0|1, traceback=none|single|all, sigquit=0|1,
+//                               dumpsignal=NAME|N
 //   GOMAXPROCS=N                at most 4096
 //   GOFER_STACK_SIZE=N[K|M]     64K to 1024M
 #pragma once
@@ -14,6 +15,7 @@ namespace gofer::internal {
 
 struct DebugEnv {
   enum class Guard { madvise, mprotect, none };
+  enum class Traceback { none, single, all };
 
   bool model_gm = false;           ///< no local queues: everything through the global one
   Guard guard = Guard::madvise;    ///< how the ends of stacks are made to fault
@@ -26,7 +28,10 @@ struct DebugEnv {
   bool procfs = true;        ///< false: as if there were no /proc
   bool overcommit = true;    ///< false: as if vm.overcommit_memory were 2
   bool zero_stacks = false;  ///< a goroutine finds nothing of others on its stack
-  int gomaxprocs = 0;        ///< 0: not given
+  Traceback traceback = Traceback::single;  ///< which goroutines a fatal report shows
+  bool sigquit = true;                      ///< SIGQUIT ends the process with a dump
+  int dump_signal = 0;                      ///< makes a dump; 0: none does
+  int gomaxprocs = 0;                       ///< 0: not given
   size_t stack_size = 0;     ///< bytes; 0: not given
 };
 

@@ -3,14 +3,12 @@
 #include <cxxabi.h>
 #include <signal.h>
 
-#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <string>
 #include <typeinfo>
-#include <vector>
 
 #include "arch/arch.h"
 #include "debug/fd_writer.h"
@@ -19,8 +17,10 @@
 #include "os/process.h"
 #include "os/signal.h"
 #include "os/thread.h"
+#include "runtime/process/settings.h"
 #include "runtime/process/start.h"
 #include "runtime/procs/current.h"
+#include "runtime/report/dump.h"
 #include "runtime/trace/session.h"
 
 namespace gofer::internal {
@@ -33,13 +33,6 @@ std::terminate_handler next_terminate = nullptr;
 // The thread that makes the report; 0: none; less than 0: none may any more but -reporter, which is
 // at the end of its exit.
 constinit atomic<int> reporter{0};
-
-// The trace ends with what the process did last, if that can be written.
-[[noreturn]] void end_report() {
-  constexpr int64_t longest_ns = 2'000'000'000;
-  tracer::finish_at_exit(longest_ns);
-  os::end_process(report_exit_code);
-}
 
 G* current_g() {
   M* m = current_m();
@@ -72,25 +65,8 @@ void print_end(FdWriter& out, G* g, const FrameOptions& options) {
     out.print("%s: %s\n\n", kind, text);
   }
   print_here(2);
+  print_others_if_wanted(false);
   end_report();
-}
-
-void print_stopped(G* g) {
-  const GStatus status = true_status(g);
-  go_on_reporting();
-  FdWriter out(STDERR_FILENO);
-  out.print("\n");
-  print_header(out, g,
-               status == GStatus::waiting ? wait_reason_text(g->wait_reason) : status_name(status));
-  out.flush();
-  const bool stopped =
-      g->has_stack() && (status == GStatus::waiting || (status == GStatus::runnable && !g->tied()));
-  if (stopped) {
-    uintptr_t pcs[max_report_frames];
-    const size_t n = unwind(arch::saved_registers(g->head->sp), pcs);
-    print_frames(STDERR_FILENO, {pcs, n});
-  }
-  print_end(out, g, {});
 }
 
 // The goroutine whose exception is asked for its text, and where it threw. what() is user code: it
@@ -108,10 +84,14 @@ constinit AskedForText asked;
   asked.g = nullptr;
   FdWriter out(STDERR_FILENO);
   out.write("\n\n");
-  print_header(out, g, "running");
+  if (settings.traceback != DebugEnv::Traceback::none) {
+    print_header(out, g, "running");
+    out.flush();
+    print_frames(STDERR_FILENO, {asked.pcs, asked.n});
+    print_end(out, g, {});
+  }
   out.flush();
-  print_frames(STDERR_FILENO, {asked.pcs, asked.n});
-  print_end(out, g, {});
+  print_others_if_wanted(false);
   end_report();
 }
 
@@ -156,10 +136,15 @@ constinit AskedForText asked;
   }
   out.flush();
   print_here(1);
+  print_others_if_wanted(false);
   end_report();
 }
 
 }  // namespace
+
+void print_others_if_wanted(bool no_malloc) {
+  if (settings.traceback == DebugEnv::Traceback::all) print_other_goroutines(no_malloc);
+}
 
 void warn(const char* format, ...) {
   char text[512];
@@ -190,6 +175,13 @@ void begin_report() {
   go_on_reporting();
 }
 
+// The trace ends with what the process did last, if that can be written.
+void end_report() {
+  constexpr int64_t longest_ns = 2'000'000'000;
+  tracer::finish_at_exit(longest_ns);
+  os::end_process(report_exit_code);
+}
+
 void go_on_reporting() { os::set_alarm(report_limit_s); }
 
 void wait_for_report() {
@@ -211,6 +203,7 @@ void forget_report() { reporter.store(0, relaxed); }
 
 void print_running(std::span<const uintptr_t> inner, const FrameOptions& options,
                    std::span<const uintptr_t> outer, size_t elided) {
+  if (settings.traceback == DebugEnv::Traceback::none) return;
   FdWriter out(STDERR_FILENO);
   G* g = current_g();
   if (g != nullptr) {
@@ -268,7 +261,7 @@ void fatal_deadlock(const char* message) {
   FdWriter out(STDERR_FILENO);
   out.print("fatal error: %s\n", message);
   out.flush();
-  print_goroutines();
+  if (settings.traceback != DebugEnv::Traceback::none) print_goroutines();
   end_report();
 }
 
@@ -277,20 +270,6 @@ void report_endless_wait_at_exit() {
       "the process exits, and an exit handler or static destructor waits for what no goroutine can "
       "do any more: the exit goes on without it");
   print_here(2);
-}
-
-void print_goroutines() {
-  std::vector<G*> all;
-  for_each_g(
-      [](G* g, void* list) {
-        const GStatus status = g->status.load(acquire);
-        if (status != GStatus::dead && status != GStatus::idle) {
-          static_cast<std::vector<G*>*>(list)->push_back(g);
-        }
-      },
-      &all);
-  std::sort(all.begin(), all.end(), [](G* a, G* b) { return a->id < b->id; });
-  for (G* g : all) print_stopped(g);
 }
 
 void install_terminate_report() { next_terminate = std::set_terminate(on_terminate); }

@@ -29,14 +29,13 @@ void warn(const char* format, ...) __attribute__((format(printf, 1, 2)));
 /// One message, with the trace of the calling thread, which runs the exit handlers.
 void report_endless_wait_at_exit();
 
-/// Prints every goroutine that does not run with its state, wait reason and trace to stderr.
-void print_goroutines();
-
 /// One report, then the end: who comes second waits for that end. If the report itself gets stuck
 /// (a lock held by the code that failed), an alarm ends the process; to be called again for every
 /// goroutine of a long one.
 void begin_report();
 void go_on_reporting();
+/// The report is complete: ends the process.
+[[noreturn]] void end_report();
 /// If another thread has begun a report, sleeps until that ends the process.
 void wait_for_report();
 /// The same, and no thread but the caller can begin one from now on.
@@ -50,6 +49,10 @@ inline constexpr size_t max_report_frames = 100;
 /// left out between them, the outermost.
 void print_running(std::span<const uintptr_t> inner, const FrameOptions& options,
                    std::span<const uintptr_t> outer = {}, size_t elided = 0);
+
+/// The goroutines other than the calling one, with GOFER_DEBUG=traceback=all: the last part of a
+/// report. no_malloc: FrameOptions.
+void print_others_if_wanted(bool no_malloc);
 
 /// From now on an exception that leaves a goroutine ends the process with a report, and so does an
 /// overflow of a goroutine's stack. Handlers that were there before get what is not ours.

@@ -51,10 +51,11 @@ void print_overflow(size_t n) {
   const FrameOptions options{.no_malloc = tsan_enabled || in_malloc};
   if (n <= innermost + outermost) {
     print_running({pcs, n}, options);
-    return;
+  } else {
+    print_running({pcs, innermost}, options, {pcs + n - outermost, outermost},
+                  n - innermost - outermost);
   }
-  print_running({pcs, innermost}, options, {pcs + n - outermost, outermost},
-                n - innermost - outermost);
+  print_others_if_wanted(options.no_malloc);
 }
 
 [[noreturn]] void report_overflow(M* m, G* g, size_t frames) {

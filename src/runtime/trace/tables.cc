@@ -1,13 +1,12 @@
 #include "runtime/trace/tables.h"
 
-#include <gofer/detail/spawn.h>
-
 #include <cstring>
 #include <string>
 
 #include "debug/traceback.h"
 #include "os/memory.h"
 #include "runtime/base/atomic.h"
+#include "runtime/goroutines/spawn.h"
 #include "runtime/trace/events.h"
 #include "runtime/trace/stream.h"
 #include "runtime/trace/writer.h"
@@ -31,12 +30,6 @@ struct Frame {
 constexpr uintptr_t is_call = uintptr_t{1} << 63;
 constexpr size_t places = 1u << 14;
 constinit Frame frames[places];
-
-uintptr_t entry_of(const G* g) {
-  if (g->entry != detail::enter_member) return reinterpret_cast<uintptr_t>(g->entry);
-  const auto* head = reinterpret_cast<const detail::member_head*>(g->closure);
-  return reinterpret_cast<uintptr_t>(head->body);
-}
 
 uint64_t function_string(size_t place) { return first_function_string + 2 * place; }
 uint64_t file_string(size_t place) { return function_string(place) + 1; }
