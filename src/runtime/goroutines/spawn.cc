@@ -197,6 +197,10 @@ uintptr_t entry_of(const G* g) {
   return reinterpret_cast<uintptr_t>(head->body);
 }
 
+const void* callable_of(const G* g) {
+  return g->closure + (g->entry == detail::enter_member ? sizeof(detail::member_head) : 0);
+}
+
 G* take_g_from_scheduler(M* m) {
   return m != nullptr ? detail::take_record_of(m->p) : take_free_g();
 }

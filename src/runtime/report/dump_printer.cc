@@ -32,6 +32,9 @@ auto group_key(const SeenGoroutine& g) {
   return std::tuple(g.status, g.reason, g.bound, g.trace, g.stack, g.entry, g.create_pc);
 }
 
+// "void (*)(int)(...)"
+bool is_pointer_to_function(std::string_view entry) { return entry.find("(*)") != entry.npos; }
+
 }  // namespace
 
 bool DumpPrinter::comes_first(const SeenGoroutine& a, const SeenGoroutine& b) const {
@@ -39,6 +42,18 @@ bool DumpPrinter::comes_first(const SeenGoroutine& a, const SeenGoroutine& b) co
   const bool b_first = b.id == layout_.first_id;
   if (a_first != b_first) return a_first;
   return a.id < b.id;
+}
+
+// What a goroutine calls that has not started: known by the name of its first function, or, if that
+// is given by a pointer, by the pointer.
+void DumpPrinter::find_callees() {
+  for (SeenGoroutine& g : snapshot_.goroutines()) {
+    if (g.trace != SeenGoroutine::Trace::not_started) continue;
+    const std::string_view entry = text_of(entries_, g.entry, [&](FdWriter& out) {
+      print_entry(out, g.entry, layout_.frames);
+    });
+    if (is_pointer_to_function(entry)) g.entry = g.callee;
+  }
 }
 
 // Sorts the goroutines. Returns false if there is no memory for the groups.
@@ -62,6 +77,7 @@ bool DumpPrinter::make_groups(ArenaVector<Group>& groups) {
 }
 
 void DumpPrinter::print() {
+  find_callees();
   ArenaVector<Group> groups;
   const bool complete = make_groups(groups);
   const auto all = snapshot_.goroutines();

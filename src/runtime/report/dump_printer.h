@@ -40,6 +40,7 @@ class DumpPrinter {
   };
   using Texts = ArenaVector<Text>;
 
+  void find_callees();
   bool make_groups(ArenaVector<Group>& groups);
   void print_one(const SeenGoroutine& g);
   void print_group(const SeenGoroutine* members, size_t count);

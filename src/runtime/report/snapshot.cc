@@ -40,7 +40,7 @@ namespace {
 constexpr int64_t us = 1'000;
 constexpr int64_t ms = 1'000'000;
 constexpr int64_t patience_ns = 2'000 * ms;  // for a thread that hears, but has no core
-constexpr int64_t deaf_after_ns = 20 * ms;   // from then on it is worth asking the kernel
+constexpr int64_t deaf_after_ns = 2 * ms;    // from then on it is worth asking the kernel
 constexpr size_t most_frames = TraceRequest::most_frames;
 
 uint64_t hash_of(std::span<const uintptr_t> pcs) {
@@ -128,21 +128,14 @@ __attribute__((no_sanitize("thread", "address"))) void Snapshot::find_trace(Seen
   seen.trace = SeenGoroutine::Trace::unavailable;
   if (thread_of(g, stored) != nullptr) return ask(seen, g);
   if (!lies_still(stored)) return;
-  if (!g->has_stack()) {
-    seen.entry = entry_of(g);
-    seen.trace = SeenGoroutine::Trace::not_started;
-    return;
-  }
-  if (world_ == World::ends && !g->trimming.load(relaxed)) return;
+  if (world_ == World::ends && g->has_stack() && !g->trimming.load(relaxed)) return;
   uintptr_t pcs[most_frames];
-  const size_t n = unwind(arch::saved_registers(g->head->sp), pcs);
+  const size_t n = g->has_stack() ? unwind(arch::saved_registers(g->head->sp), pcs) : 0;
   constexpr size_t first_frame_alone = 1;  // it has its stack, and has not run
-  if (n <= first_frame_alone) {
-    seen.entry = entry_of(g);
-    seen.trace = SeenGoroutine::Trace::not_started;
-    return;
-  }
-  set_stack(seen, {pcs, n});
+  if (n > first_frame_alone) return set_stack(seen, {pcs, n});
+  seen.trace = SeenGoroutine::Trace::not_started;
+  seen.entry = entry_of(g);
+  std::memcpy(&seen.callee, callable_of(g), sizeof seen.callee);
 }
 
 void Snapshot::ask(SeenGoroutine& seen, G* g) {

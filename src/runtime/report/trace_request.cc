@@ -35,6 +35,11 @@ void copy_name(char (&to)[TraceRequest::longest_name], const char* from) {
   to[n] = '\0';
 }
 
+// An M that is let go, because the process ends, has left that wait.
+bool hears_note(const M* m) {
+  return m->waits_for_p.load(seq_cst) && !m->let_go.load(seq_cst);
+}
+
 // m is inside, so it may be about to switch: what curg names need not be what it runs on.
 bool is_on_stack_of(const G* g, uintptr_t sp) {
   if (g->head == nullptr) return false;
@@ -46,7 +51,7 @@ bool is_on_stack_of(const G* g, uintptr_t sp) {
 void ask_for_trace(M* m, TraceRequest& request) {
   request.m = m;
   m->trace_request.store(&request, seq_cst);
-  if (m->waits_for_p.load(seq_cst)) {
+  if (hears_note(m)) {
     m->note.signal();
   } else {
     interrupt_m(m);
@@ -54,13 +59,14 @@ void ask_for_trace(M* m, TraceRequest& request) {
 }
 
 bool is_deaf(const M* m) {
-  if (m->waits_for_p.load(seq_cst)) return false;
+  if (hears_note(m)) return false;
   return !preemption.has_handler.load(relaxed) || os::blocks_signal(m->tid.load(relaxed), SIGURG);
 }
 
 bool withdraw(TraceRequest& request) {
+  TraceRequest* asked = &request;
   return request.answered.load(acquire) ||
-         request.m->trace_request.exchange(nullptr, acq_rel) == &request;
+         request.m->trace_request.compare_exchange_strong(asked, nullptr, acq_rel);
 }
 
 __attribute__((no_sanitize("thread"))) void answer_trace_request(M* m, const void* signal_context) {
