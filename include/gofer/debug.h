@@ -4,13 +4,13 @@
 //
 // prints every goroutine with its state and its trace, as Go does:
 //
-//   goroutine 7 "reader" [chan receive, 12 minutes]:
-//   gofer::chan<int>::recv(...)
-//       /usr/include/gofer/chan.h:120 +0x1f
-//   read_all(...)
-//       src/reader.cc:79 +0x31
+//   goroutine 4 "report" [sync.Mutex.Lock, 12 minutes]:
+//   gofer::mutex::lock(...)
+//       include/gofer/mutex.h:29
+//   report(...)
+//       examples/debugging/hang.cc:22 +0x9c
 //   created by main in goroutine 1
-//       src/main.cc:12 +0x5c
+//       examples/debugging/hang.cc:36 +0x5c
 //
 // A program that hangs prints the same on SIGQUIT (Ctrl-\), and ends: docs/DEBUGGING.md has more.
 #pragma once

@@ -24,15 +24,15 @@ struct DebugEnv {
   bool async_preempt_off = false;  ///< no goroutine is paused by a signal
   int64_t schedtrace_ms = 0;       ///< 0: off
   bool scheddetail = false;
-  bool membarrier = true;    ///< false: as if the kernel had none
-  bool procfs = true;        ///< false: as if there were no /proc
-  bool overcommit = true;    ///< false: as if vm.overcommit_memory were 2
-  bool zero_stacks = false;  ///< a goroutine finds nothing of others on its stack
+  bool membarrier = true;                   ///< false: as if the kernel had none
+  bool procfs = true;                       ///< false: as if there were no /proc
+  bool overcommit = true;                   ///< false: as if vm.overcommit_memory were 2
+  bool zero_stacks = false;                 ///< a goroutine finds nothing of others on its stack
   Traceback traceback = Traceback::single;  ///< which goroutines a fatal report shows
   bool sigquit = true;                      ///< SIGQUIT ends the process with a dump
   int dump_signal = 0;                      ///< makes a dump; 0: none does
   int gomaxprocs = 0;                       ///< 0: not given
-  size_t stack_size = 0;     ///< bytes; 0: not given
+  size_t stack_size = 0;                    ///< bytes; 0: not given
 };
 
 /// The arguments are the variables' values, or null. What is wrong is told through `complain`, one

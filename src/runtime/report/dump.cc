@@ -11,7 +11,6 @@
 
 #include <gofer/blocking.h>
 #include <gofer/debug.h>
-#include <unistd.h>
 
 #include <ostream>
 #include <string>

@@ -1,10 +1,10 @@
 // The text of a dump, in Go's format:
 //
-//   goroutine 7 "reader" [chan receive, 12 minutes, locked to thread]:
-//   read_all(...)
-//       src/reader.cc:79 +0x31
+//   goroutine 4 "report" [sync.Mutex.Lock, 12 minutes, locked to thread]:
+//   report(...)
+//       examples/debugging/hang.cc:22 +0x9c
 //   created by main in goroutine 1
-//       src/main.cc:12 +0x5c
+//       examples/debugging/hang.cc:36 +0x5c
 //
 // A group is one entry with the traces of all its members:
 //
@@ -49,9 +49,8 @@ bool DumpPrinter::comes_first(const SeenGoroutine& a, const SeenGoroutine& b) co
 void DumpPrinter::find_callees() {
   for (SeenGoroutine& g : snapshot_.goroutines()) {
     if (g.trace != SeenGoroutine::Trace::not_started) continue;
-    const std::string_view entry = text_of(entries_, g.entry, [&](FdWriter& out) {
-      print_entry(out, g.entry, layout_.frames);
-    });
+    const std::string_view entry = text_of(
+        entries_, g.entry, [&](FdWriter& out) { print_entry(out, g.entry, layout_.frames); });
     if (is_pointer_to_function(entry)) g.entry = g.callee;
   }
 }
@@ -81,8 +80,7 @@ void DumpPrinter::print() {
   ArenaVector<Group> groups;
   const bool complete = make_groups(groups);
   const auto all = snapshot_.goroutines();
-  const size_t shown =
-      layout_.limit != 0 ? std::min(layout_.limit, groups.size()) : groups.size();
+  const size_t shown = layout_.limit != 0 ? std::min(layout_.limit, groups.size()) : groups.size();
   size_t left_out = snapshot_.lost();
   for (size_t i = 0; i < groups.size(); ++i) {
     if (i >= shown) {
@@ -188,7 +186,8 @@ void DumpPrinter::print_trace(const SeenGoroutine& g) {
     case SeenGoroutine::Trace::none:
       return;
     case SeenGoroutine::Trace::unavailable:
-      return out_.write("\tgoroutine running on a thread that does not answer; trace unavailable\n");
+      return out_.write(
+          "\tgoroutine running on a thread that does not answer; trace unavailable\n");
     case SeenGoroutine::Trace::not_started:
       out_.write(text_of(entries_, g.entry,
                          [&](FdWriter& out) { print_entry(out, g.entry, layout_.frames); }));

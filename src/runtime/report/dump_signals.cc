@@ -18,7 +18,6 @@
 #include <gofer/debug.h>
 #include <signal.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cstdio>
 

@@ -2,9 +2,9 @@
 //
 // It is taken while the world is stopped: no goroutine begins, switches or ends then, so the stack
 // of one that is parked or queued lies still, and the states of all fit together. Foreign threads
-// may ready a goroutine or create one meanwhile, but none runs. Goroutines that are on threads (they
-// compute, block, are paused, or wait for a P with their thread) are asked for their traces while
-// the others are walked. A thread that cannot hear the question is left out.
+// may ready a goroutine or create one meanwhile, but none runs. Goroutines that are on threads
+// (they compute, block, are paused, or wait for a P with their thread) are asked for their traces
+// while the others are walked. A thread that cannot hear the question is left out.
 //
 // Between stopping and starting the world a snapshot uses neither malloc nor a lock that is held
 // outside of the runtime, because any thread may have lost its P or be paused with that lock.
@@ -54,8 +54,7 @@ uint64_t hash_of(std::span<const uintptr_t> pcs) {
 
 // It is on no thread: its registers are saved, if it has a stack.
 bool lies_still(GStatus status) {
-  return status == GStatus::waiting || status == GStatus::copystack ||
-         status == GStatus::runnable;
+  return status == GStatus::waiting || status == GStatus::copystack || status == GStatus::runnable;
 }
 
 void pin_all() {

@@ -25,7 +25,8 @@ struct SeenGoroutine {
   uint64_t parent_id = 0;
   uintptr_t create_pc = 0;
   uintptr_t entry = 0;
-  uintptr_t callee = 0;  // the first word of what it calls: of a pointer to a function, the function
+  uintptr_t callee =
+      0;  // the first word of what it calls: of a pointer to a function, the function
   const char* name = nullptr;
   int64_t waited_ns = -1;  // -1: it does not wait
   uint32_t stack = 0;      // for Snapshot::stack

@@ -9,8 +9,9 @@
 // of the M is the one that answers.
 //
 // The handler runs on the thread's signal stack and only unwinds, into the dumper's memory: it
-// takes no lock and allocates nothing. A system call that it interrupts is started again (SA_RESTART,
-// arch::restart_interrupted_call), so the program sees no EINTR that preemption would not cause.
+// takes no lock and allocates nothing. A system call that it interrupts is started again
+// (SA_RESTART, arch::restart_interrupted_call), so the program sees no EINTR that preemption would
+// not cause.
 //
 // Rejected: to read the stack pointer of a sleeping thread in /proc/self/task/*/syscall, which
 // would leave its call alone. The unwinder needs the callee-saved registers, too.
@@ -36,9 +37,7 @@ void copy_name(char (&to)[TraceRequest::longest_name], const char* from) {
 }
 
 // An M that is let go, because the process ends, has left that wait.
-bool hears_note(const M* m) {
-  return m->waits_for_p.load(seq_cst) && !m->let_go.load(seq_cst);
-}
+bool hears_note(const M* m) { return m->waits_for_p.load(seq_cst) && !m->let_go.load(seq_cst); }
 
 // m is inside, so it may be about to switch: what curg names need not be what it runs on.
 bool is_on_stack_of(const G* g, uintptr_t sp) {
