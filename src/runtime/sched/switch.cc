@@ -66,8 +66,8 @@ void commit_yield(M* m, G* g) {
 void commit_park(M* m, G* g) {
   const QueueLock lock = m->queue_lock;
   StackHead* head = g->head;
-  if (head->short_runs != most_short_runs) ++head->short_runs;
   head->parked_at = coarse_clock.now.load(relaxed);
+  if (head->short_runs != most_short_runs) ++head->short_runs;
   transition::parked(m, g);
   lock.unlock(lock.arg);  // without an early contest g may run elsewhere by now
   Contest* early = m->early;
