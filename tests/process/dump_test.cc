@@ -231,6 +231,48 @@ TEST(Dump, OfTenThousandGoroutinesGroupsThoseThatAreEqual) {
   });
 }
 
+// The same code, and so frames of the same size.
+template <int kind>
+[[gnu::noinline]] void receive_as(const chan<int>& c, int depth) {
+  if (depth > 0) {
+    receive_as<kind>(c, depth - 1);
+  } else {
+    (void)c.recv();
+  }
+  asm volatile("" : : "i"(kind) : "memory");
+}
+
+TEST(Dump, TellsStacksApartThatDifferInOneCallOnly) {
+  run([] {
+    const int each = 50;
+    chan<int> c(0);
+    wait_group all;
+    for (int i = 0; i < each; ++i) {
+      for (int depth = 0; depth < 3; ++depth) {
+        all.go({.name = "first"}, [=] { receive_as<1>(c, depth); });
+        all.go({.name = "second"}, [=] { receive_as<2>(c, depth); });
+      }
+    }
+    while (count_of(dumped({.group = debug::grouping::never, .traces = false}), "[chan receive]") <
+           6 * each) {
+      yield();
+    }
+    const std::vector<Entry> entries = parse(dumped({.group = debug::grouping::always}));
+    int groups = 0;
+    for (const Entry& e : entries) {
+      if (e.name != "first" && e.name != "second") continue;
+      ++groups;
+      EXPECT_EQ(e.count, each) << e;
+      if (has_symbols) {
+        EXPECT_TRUE(e.has(e.name == "first" ? "receive_as<1>" : "receive_as<2>")) << e;
+      }
+    }
+    EXPECT_EQ(groups, 6);
+    c.close();
+    all.wait();
+  });
+}
+
 TEST(Dump, OfAFewIsNotGrouped) {
   run([] {
     const Receivers receivers(10);

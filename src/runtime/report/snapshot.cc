@@ -128,13 +128,32 @@ __attribute__((no_sanitize("thread", "address"))) void Snapshot::find_trace(Seen
   if (thread_of(g, stored) != nullptr) return ask(seen, g);
   if (!lies_still(stored)) return;
   if (world_ == World::ends && g->has_stack() && !g->trimming.load(relaxed)) return;
-  uintptr_t pcs[most_frames];
-  const size_t n = g->has_stack() ? unwind(arch::saved_registers(g->head->sp), pcs) : 0;
-  constexpr size_t first_frame_alone = 1;  // it has its stack, and has not run
-  if (n > first_frame_alone) return set_stack(seen, {pcs, n});
+  if (g->has_stack() && walk(seen, g)) return;
   seen.trace = SeenGoroutine::Trace::not_started;
   seen.entry = entry_of(g);
   std::memcpy(&seen.callee, callable_of(g), sizeof seen.callee);
+}
+
+// Returns false if g has its stack and has not run.
+bool Snapshot::walk(SeenGoroutine& seen, const G* g) {
+  arch::Registers registers = arch::saved_registers(g->head->sp);
+  const StillStack stack{arch::pc_of(registers), arch::sp_of(registers),
+                         reinterpret_cast<uintptr_t>(g->head)};
+  if (const uint32_t number = shapes_.find(stack); number != StackShapes::none) {
+    seen.stack = number;
+    seen.trace = SeenGoroutine::Trace::known;
+    return true;
+  }
+  uintptr_t pcs[most_frames];
+  uintptr_t cfas[most_frames];
+  const size_t n = unwind(registers, pcs, cfas);
+  constexpr size_t first_frame_alone = 1;
+  if (n <= first_frame_alone) return false;
+  set_stack(seen, {pcs, n});
+  if (seen.trace == SeenGoroutine::Trace::known) {
+    shapes_.add(arena_, stack, {pcs, n}, {cfas, n}, seen.stack);
+  }
+  return true;
 }
 
 void Snapshot::ask(SeenGoroutine& seen, G* g) {

@@ -7,6 +7,7 @@
 
 #include "runtime/goroutines/status.h"
 #include "runtime/report/arena.h"
+#include "runtime/report/stack_shape.h"
 
 namespace gofer::internal {
 
@@ -78,6 +79,7 @@ class Snapshot {
 
   void add(G* g);
   void find_trace(SeenGoroutine& seen, G* g, GStatus stored);
+  bool walk(SeenGoroutine& seen, const G* g);
   void ask(SeenGoroutine& seen, G* g);
   void wait_for_answers();
   void take_answer(SeenGoroutine& seen);
@@ -90,6 +92,7 @@ class Snapshot {
   ArenaVector<Stack> stacks_;
   uint32_t* table_ = nullptr;  // open addressing: numbers of stacks, plus 1
   size_t table_size_ = 0;
+  StackShapes shapes_;
   size_t lost_ = 0;
   int64_t now_ns_ = 0;
   World world_ = World::stopped;
