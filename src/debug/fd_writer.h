@@ -1,5 +1,6 @@
 // A small buffered writer to a file descriptor, for every report that the process makes about
-// itself: traces, fatal errors, dumps.
+// itself: traces, fatal errors, dumps. It can also hand its text to a function, for reports that
+// are collected.
 //
 // Invariants:
 //  - It uses no malloc, no stdio stream and no lock, so it works in a signal handler and after a
@@ -27,7 +28,10 @@ namespace gofer::internal {
 
 class FdWriter {
  public:
+  using Sink = void (*)(void* argument, std::string_view text);
+
   explicit FdWriter(int fd) : fd_(fd) {}
+  FdWriter(Sink sink, void* argument) : sink_(sink), argument_(argument) {}
   ~FdWriter() { flush(); }
   FdWriter(const FdWriter&) = delete;
   FdWriter& operator=(const FdWriter&) = delete;
@@ -58,6 +62,11 @@ class FdWriter {
   }
 
   void flush() {
+    if (sink_ != nullptr) {
+      sink_(argument_, {buffer_, used_});
+      used_ = 0;
+      return;
+    }
     const int saved_errno = errno;
     const char* p = buffer_;
     size_t left = used_;
@@ -98,7 +107,9 @@ class FdWriter {
     return n > 0 || (n < 0 && errno == EINTR);
   }
 
-  const int fd_;
+  const int fd_ = -1;
+  const Sink sink_ = nullptr;
+  void* const argument_ = nullptr;
   size_t used_ = 0;
   char buffer_[capacity];
 };

@@ -256,8 +256,7 @@ bool is_in_malloc(std::span<const uintptr_t> pcs) {
   return false;
 }
 
-void print_frames(int fd, std::span<const uintptr_t> pcs, const FrameOptions& options) {
-  FdWriter out(fd);
+void print_frames(FdWriter& out, std::span<const uintptr_t> pcs, const FrameOptions& options) {
   Request request{out, pcs, options.hide_internal};
   if (!options.no_malloc && run_with_symbols(print_all, &request)) return;
   for (size_t i = request.next; i < pcs.size(); ++i) {
@@ -265,8 +264,12 @@ void print_frames(int fd, std::span<const uintptr_t> pcs, const FrameOptions& op
   }
 }
 
-void print_creator(int fd, uintptr_t pc, uint64_t parent_id, const FrameOptions& options) {
+void print_frames(int fd, std::span<const uintptr_t> pcs, const FrameOptions& options) {
   FdWriter out(fd);
+  print_frames(out, pcs, options);
+}
+
+void print_creator(FdWriter& out, uintptr_t pc, uint64_t parent_id, const FrameOptions& options) {
   out.write("created by ");
   Creator creator{pc};
   const bool known = !options.no_malloc && run_with_symbols(find_creator, &creator);
@@ -282,6 +285,11 @@ void print_creator(int fd, uintptr_t pc, uint64_t parent_id, const FrameOptions&
   } else {
     print_plain_location(out, pc - 1);
   }
+}
+
+void print_creator(int fd, uintptr_t pc, uint64_t parent_id, const FrameOptions& options) {
+  FdWriter out(fd);
+  print_creator(out, pc, parent_id, options);
 }
 
 std::string describe_pc(uintptr_t pc) {
@@ -386,6 +394,16 @@ bool describe_places(uintptr_t pc, CallPlaces& call) {
   if (run_with_symbols(find_places, &request) && request.done) return true;
   call = CallPlaces{};
   return false;
+}
+
+void print_entry(FdWriter& out, uintptr_t pc, const FrameOptions& options) {
+  Creator entry{pc};
+  if (!options.no_malloc && run_with_symbols(find_entry, &entry)) {
+    out.write(name_or_unknown(entry.frame));
+  } else {
+    print_plain_name(out, pc);
+  }
+  out.write("(...)\n");
 }
 
 }  // namespace gofer::internal

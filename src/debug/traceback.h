@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "debug/fd_writer.h"
 #include "debug/unwind.h"
 
 namespace gofer::internal {
@@ -34,11 +35,17 @@ bool is_in_malloc(std::span<const uintptr_t> pcs);
 /// If there is no line, prints the module and the offset in it, for addr2line. Needs little stack,
 /// because the work is done on a stack of its own. No handler of an asynchronous signal runs
 /// meanwhile.
+void print_frames(FdWriter& out, std::span<const uintptr_t> pcs, const FrameOptions& options = {});
 void print_frames(int fd, std::span<const uintptr_t> pcs, const FrameOptions& options = {});
 
 /// Prints "created by NAME in goroutine N" ("created by NAME" if N is 0) and the line below it.
 /// `pc` is the return address of the call that created the goroutine. Skips the library's frames.
+void print_creator(FdWriter& out, uintptr_t pc, uint64_t parent_id,
+                   const FrameOptions& options = {});
 void print_creator(int fd, uintptr_t pc, uint64_t parent_id, const FrameOptions& options = {});
+
+/// Prints the function with which a goroutine begins, as describe_entry names it: "name(...)".
+void print_entry(FdWriter& out, uintptr_t pc, const FrameOptions& options = {});
 
 /// The function around the return address `pc`, chosen as in print_creator; "?" if there is none.
 std::string describe_pc(uintptr_t pc);

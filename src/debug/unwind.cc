@@ -26,6 +26,7 @@ struct Walk {
   std::span<uintptr_t> pcs;
   size_t skip;
   size_t found = 0;
+  std::span<uintptr_t> cfas{};
 };
 
 _Unwind_Reason_Code collect(_Unwind_Context* context, void* argument) {
@@ -39,6 +40,7 @@ _Unwind_Reason_Code collect(_Unwind_Context* context, void* argument) {
   if (pc == 0 || walk.found == walk.pcs.size()) return _URC_END_OF_STACK;
   // Entry 0 will be looked up as it is, the others one byte before: see the header.
   const bool first = walk.found == 0;
+  if (walk.found < walk.cfas.size()) walk.cfas[walk.found] = _Unwind_GetCFA(context);
   walk.pcs[walk.found++] = first ? (exact ? pc : pc - 1) : (exact ? pc + 1 : pc);
   return _URC_NO_REASON;
 }
@@ -58,7 +60,8 @@ bool is_readable(uintptr_t address) {
   return !fault;
 }
 
-size_t unwind_registers(arch::Registers registers, std::span<uintptr_t> pcs) {
+size_t unwind_registers(arch::Registers registers, std::span<uintptr_t> pcs,
+                        std::span<uintptr_t> cfas = {}) {
   if (pcs.empty()) return 0;
   pcs[0] = arch::pc_of(registers);
   size_t before = 0;
@@ -69,17 +72,18 @@ size_t unwind_registers(arch::Registers registers, std::span<uintptr_t> pcs) {
     arch::return_to_caller(registers);
     if (!is_readable(arch::pc_of(registers))) return 1;
     before = 1;
+    cfas = {};
   }
   constexpr size_t own_frames = 1;  // gofer_unwind_from
-  Walk walk{pcs.subspan(before), own_frames};
+  Walk walk{pcs.subspan(before), own_frames, 0, cfas};
   arch::gofer_unwind_from(&registers, collect, &walk);
   return walk.found + before > 0 ? walk.found + before : 1;
 }
 
 }  // namespace
 
-size_t unwind(const arch::Registers& from, std::span<uintptr_t> pcs) {
-  const size_t found = unwind_registers(from, pcs);
+size_t unwind(const arch::Registers& from, std::span<uintptr_t> pcs, std::span<uintptr_t> cfas) {
+  const size_t found = unwind_registers(from, pcs, cfas);
   // It goes on after the call, or the assembly, that stopped it: that is the line to show.
   if (found > 0) --pcs[0];
   return found;

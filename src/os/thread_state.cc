@@ -16,7 +16,8 @@ namespace gofer::internal::os {
 namespace {
 
 // The first bytes of /proc/self/task/<tid>/<name>; empty when it cannot be read.
-std::string_view read_task_file(int tid, std::string_view name, char (&buffer)[256]) {
+template <size_t size>
+std::string_view read_task_file(int tid, std::string_view name, char (&buffer)[size]) {
   constexpr std::string_view folder = "/proc/self/task/";
   char path[64];
   std::memcpy(path, folder.data(), folder.size());
@@ -71,6 +72,16 @@ ThreadState thread_state(int tid) {
     return parse_stat(text);
   }
   return {};
+}
+
+bool blocks_signal(int tid, int number) {
+  char buffer[2048];
+  const std::string_view text = read_task_file(tid, "status", buffer);
+  constexpr std::string_view key = "\nSigBlk:\t";
+  const size_t at = text.find(key);
+  if (at == std::string_view::npos) return false;
+  std::string_view mask = text.substr(at + key.size());
+  return (take_number(mask, 16) >> (number - 1) & 1) != 0;
 }
 
 int64_t thread_cpu_ns(int tid) {

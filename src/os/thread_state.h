@@ -15,6 +15,9 @@ struct ThreadState {
 /// true of some moment during the call. unknown: /proc cannot be read.
 ThreadState thread_state(int tid);
 
+/// The thread blocks the signal. By /proc; false if that cannot be read.
+bool blocks_signal(int tid, int number);
+
 /// Processor time the thread has used; -1 when it has ended.
 int64_t thread_cpu_ns(int tid);
 /// Of the calling thread.

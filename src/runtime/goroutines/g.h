@@ -43,10 +43,11 @@ struct alignas(64) StackHead {
   M* own_m = nullptr;     // the only M that may run it: lock_os_thread, or tied (retake.cc)
   LocalTable* locals = nullptr;
   int32_t locks = 0;            // calls of lock_os_thread to be undone
+  uint32_t parked_at = 0;       // when it parked last: wait/coarse_clock.h
+  uint16_t slice_used_us = 0;   // when it was paused before the end of its slice
   bool tied = false;            // own_m is not the user's doing
   bool exits = false;           // goexit() unwinds it
   uint8_t no_preempt = 0;       // scopes in which it is not to be paused
-  uint32_t slice_used_us = 0;   // when it was paused before the end of its slice
   uint8_t blocking_places = 0;  // taken by it, 0 or 1: sync/blocking_place.cc
   bool own_mask = false;        // bound because its signal mask is its own: thread_calls.cc
   uint8_t short_runs = 0;       // times that it parked, up to most_short_runs; less after a pause

@@ -202,6 +202,17 @@ int64_t count_live() {
   return static_cast<int64_t>(count_created() - ended);
 }
 
+uintptr_t entry_of(const G* g) {
+  if (g->is_main) return reinterpret_cast<uintptr_t>(reinterpret_cast<const MainClosure*>(g->closure)->entry);
+  if (g->entry != detail::enter_member) return reinterpret_cast<uintptr_t>(g->entry);
+  const auto* head = reinterpret_cast<const detail::member_head*>(g->closure);
+  return reinterpret_cast<uintptr_t>(head->body);
+}
+
+const void* callable_of(const G* g) {
+  return g->closure + (g->entry == detail::enter_member ? sizeof(detail::member_head) : 0);
+}
+
 G* take_g_from_scheduler(M* m) {
   return m != nullptr ? detail::take_record_of(m->p) : take_free_g();
 }

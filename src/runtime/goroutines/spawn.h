@@ -37,6 +37,10 @@ struct alignas(64) Goroutines {
 uint64_t count_created();
 int64_t count_live();
 
+/// The function with which g begins, for describe_entry, and what it calls. g has not run yet.
+uintptr_t entry_of(const G* g);
+const void* callable_of(const G* g);
+
 /// Takes a record for a goroutine that the scheduler itself starts. The caller is on g0 with a P,
 /// or inside, and starts it, or gives it to put_free_g. Returns nullptr without memory for one
 /// more.

@@ -5,6 +5,9 @@
 // atoi, which take "2x", " 2" and "-1" for numbers.
 #include "runtime/process/debug_env.h"
 
+#include <signal.h>
+#include <string.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdarg>
@@ -112,6 +115,12 @@ class Parser {
       parse_switch(key, value, env->crash_report);
     } else if (key == "panic") {
       parse_panic(value, env);
+    } else if (key == "traceback") {
+      parse_traceback(value, env);
+    } else if (key == "sigquit") {
+      parse_switch(key, value, env->sigquit);
+    } else if (key == "dumpsignal") {
+      parse_dump_signal(value, env);
     } else {
       say("gofer: GOFER_DEBUG: unknown key '%s': ignored", Quoted(key).text);
     }
@@ -143,6 +152,44 @@ class Parser {
                  Quoted(value).text);
     }
     env->panic_exits = value == "exit";
+  }
+
+  void parse_traceback(std::string_view value, DebugEnv* env) {
+    if (value == "none") {
+      env->traceback = DebugEnv::Traceback::none;
+    } else if (value == "single") {
+      env->traceback = DebugEnv::Traceback::single;
+    } else if (value == "all") {
+      env->traceback = DebugEnv::Traceback::all;
+    } else {
+      say("gofer: GOFER_DEBUG: traceback=%s is not none, single or all: ignored",
+          Quoted(value).text);
+    }
+  }
+
+  // USR2, SIGUSR2 or 12. Not a signal that cannot be caught, or has a meaning for the runtime.
+  void parse_dump_signal(std::string_view value, DebugEnv* env) {
+    std::string_view name = value;
+    if (name.starts_with("SIG")) name.remove_prefix(3);
+    const std::optional<uint64_t> number = parse_number(value);
+    for (int n = 1; n <= SIGRTMAX; ++n) {
+      const char* its_name = sigabbrev_np(n);
+      if (number ? *number != static_cast<uint64_t>(n) : its_name == nullptr || name != its_name) {
+        continue;
+      }
+      const bool usable = n >= SIGRTMIN || (its_name != nullptr && n != SIGKILL && n != SIGSTOP &&
+                                            n != SIGURG && n != SIGQUIT && n != SIGALRM);
+      if (!usable || is_fault(n)) break;
+      env->dump_signal = n;
+      return;
+    }
+    say("gofer: GOFER_DEBUG: dumpsignal=%s is not a signal that can be used, such as USR2: ignored",
+        Quoted(value).text);
+  }
+
+  static bool is_fault(int n) {
+    return n == SIGSEGV || n == SIGBUS || n == SIGFPE || n == SIGILL || n == SIGTRAP ||
+           n == SIGABRT;
   }
 
   void parse_milliseconds(std::string_view key, std::string_view value, int64_t& setting) {

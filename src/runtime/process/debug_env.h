@@ -2,7 +2,8 @@
 //   GOFER_DEBUG=key=value,...   model=gm|gmp, guard=madvise|mprotect|none, idlems=N,
 //                               scavengems=N, asyncpreemptoff=0|1, membarrier=0|1, procfs=0|1,
 //                               overcommit=0|1, schedtrace=N (ms), scheddetail=0|1,
-//                               zerostacks=0|1, crash=0|1, panic=abort|exit
+//                               zerostacks=0|1, crash=0|1, panic=abort|exit,
+//                               traceback=none|single|all, sigquit=0|1, dumpsignal=NAME|N
 //   GOMAXPROCS=N                at most 4096
 //   GOFER_STACK_SIZE=N[K|M]     64K to 1024M
 #pragma once
@@ -14,6 +15,7 @@ namespace gofer::internal {
 
 struct DebugEnv {
   enum class Guard { madvise, mprotect, none };
+  enum class Traceback { none, single, all };
 
   bool model_gm = false;           ///< no local queues: everything through the global one
   Guard guard = Guard::madvise;    ///< how the ends of stacks are made to fault
@@ -22,14 +24,17 @@ struct DebugEnv {
   bool async_preempt_off = false;  ///< no goroutine is paused by a signal
   int64_t schedtrace_ms = 0;       ///< 0: off
   bool scheddetail = false;
-  bool membarrier = true;    ///< false: as if the kernel had none
-  bool procfs = true;        ///< false: as if there were no /proc
-  bool overcommit = true;    ///< false: as if vm.overcommit_memory were 2
-  bool zero_stacks = false;  ///< a goroutine finds nothing of others on its stack
-  bool crash_report = true;  ///< false: signals that mean a crash are not reported
-  bool panic_exits = false;  ///< an uncaught exception ends with exit code 2, not by abort()
-  int gomaxprocs = 0;        ///< 0: not given
-  size_t stack_size = 0;     ///< bytes; 0: not given
+  bool membarrier = true;                   ///< false: as if the kernel had none
+  bool procfs = true;                       ///< false: as if there were no /proc
+  bool overcommit = true;                   ///< false: as if vm.overcommit_memory were 2
+  bool zero_stacks = false;                 ///< a goroutine finds nothing of others on its stack
+  bool crash_report = true;                 ///< false: signals that mean a crash are not reported
+  bool panic_exits = false;                 ///< an uncaught exception ends by exit, not by abort()
+  Traceback traceback = Traceback::single;  ///< which goroutines a fatal report shows
+  bool sigquit = true;                      ///< SIGQUIT ends the process with a dump
+  int dump_signal = 0;                      ///< makes a dump; 0: none does
+  int gomaxprocs = 0;                       ///< 0: not given
+  size_t stack_size = 0;                    ///< bytes; 0: not given
 };
 
 /// The arguments are the variables' values, or null. What is wrong is told through `complain`, one

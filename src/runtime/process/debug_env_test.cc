@@ -2,6 +2,7 @@
 #include "runtime/process/debug_env.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <string>
 #include <vector>
@@ -69,6 +70,34 @@ TEST(DebugEnv, ReadsTheKeysOfPreemptionAndTraces) {
   EXPECT_FALSE(parse("asyncpreemptoff=1,asyncpreemptoff=0").async_preempt_off);
   EXPECT_FALSE(parse("scheddetail=0").scheddetail);
   EXPECT_EQ(complaints, Lines{});
+}
+
+TEST(DebugEnv, ReadsTheKeysOfReportsAndDumps) {
+  using enum DebugEnv::Traceback;
+  EXPECT_EQ(parse(nullptr).traceback, single);
+  EXPECT_TRUE(parse(nullptr).sigquit);
+  EXPECT_EQ(parse(nullptr).dump_signal, 0);
+  EXPECT_EQ(parse("traceback=none").traceback, none);
+  EXPECT_EQ(parse("traceback=all").traceback, all);
+  EXPECT_EQ(parse("traceback=all,traceback=single").traceback, single);
+  EXPECT_FALSE(parse("sigquit=0").sigquit);
+  for (const char* usr2 : {"dumpsignal=USR2", "dumpsignal=SIGUSR2", "dumpsignal=12"}) {
+    EXPECT_EQ(parse(usr2).dump_signal, SIGUSR2) << usr2;
+  }
+  EXPECT_EQ(parse("dumpsignal=40").dump_signal, 40);
+  EXPECT_EQ(complaints, Lines{});
+}
+
+TEST(DebugEnv, NamesBadValuesOfReportsAndDumps) {
+  for (const char* name :
+       {"KILL", "STOP", "SIGURG", "SEGV", "QUIT", "usr2", "0", "33", "65", "-1"}) {
+    EXPECT_EQ(parse(("dumpsignal=" + std::string(name)).c_str()).dump_signal, 0);
+    EXPECT_EQ(complaints, Lines{"gofer: GOFER_DEBUG: dumpsignal=" + std::string(name) +
+                                " is not a signal that can be used, such as USR2: ignored"});
+  }
+  EXPECT_EQ(parse("traceback=crash").traceback, DebugEnv::Traceback::single);
+  EXPECT_EQ(complaints,
+            Lines{"gofer: GOFER_DEBUG: traceback=crash is not none, single or all: ignored"});
 }
 
 TEST(DebugEnv, NamesBadValuesOfPreemptionAndTraces) {

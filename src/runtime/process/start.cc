@@ -28,6 +28,7 @@
 #include "runtime/procs/stop_world.h"
 #include "runtime/procs/transitions.h"
 #include "runtime/report/crash.h"
+#include "runtime/report/dump_signals.h"
 #include "runtime/report/exceptions.h"
 #include "runtime/report/panic.h"
 #include "runtime/report/reporter.h"
@@ -108,6 +109,8 @@ void read_environment() {
   settings.has_proc = env.procfs;
   set_zero_stacks(env.zero_stacks);
   set_schedtrace(env.schedtrace_ms, env.scheddetail);
+  settings.traceback = env.traceback;
+  set_dump_signals(env.sigquit, env.dump_signal);
   set_up_stacks(env);
   const int procs = env.gomaxprocs != 0 ? env.gomaxprocs : default_gomaxprocs();
   LockGuard guard(sched_lock);
@@ -133,6 +136,7 @@ int start_own_threads() {
     has_sysmon = true;
     error = start_first_m();
   }
+  if (error == 0) start_dump_thread();  // the runtime can do without
   os::set_signal_mask(SIG_SETMASK, &was, nullptr);
   return error;
 }
@@ -150,11 +154,12 @@ void prepare() {
   warn_of_sanitizer();
   install_terminate_report(panic_exits);
   install_crash_report(crash_report);
-  const bool has_signal = !async_preempt_off && !tsan_enabled && install_preemption();
-  if (!has_signal && !async_preempt_off && !tsan_enabled) {
+  const bool has_handler = !tsan_enabled && install_preemption();
+  if (!has_handler && !async_preempt_off && !tsan_enabled) {
     warn("sigaction fails for SIGURG: a goroutine that computes is not preempted");
   }
-  preemption.has_signal.store(has_signal, relaxed);
+  preemption.has_handler.store(has_handler, relaxed);
+  preemption.has_signal.store(has_handler && !async_preempt_off, relaxed);
   install_exit_handlers();
   os::at_fork_in_child(on_fork_child);
   prepared = true;

@@ -156,23 +156,52 @@ P* restart_ps(const M* m) GOFER_REQUIRES(sched_lock) {
   return with_work;
 }
 
+// m is the M of the stopper, inside, or nullptr.
+void begin_stop(const M* m) {
+  LockGuard guard(sched_lock);
+  world.stop_wait = p_table.in_use.load(relaxed);
+  world.stopping.store(true, seq_cst);
+  for (P* p : all_ps()) p->preempt.store(true, relaxed);
+  if (m != nullptr) stop_p_locked(m->p);
+  while (P* p = take_unused_p()) {
+    transition::freed(p);
+    stop_p_locked(p);
+  }
+}
+
+// Tries for some time to take the lock.
+bool try_lock_until(Lock& lock, int64_t end_ns) GOFER_TRIES(true, lock) {
+  while (!lock.try_lock()) {
+    if (os::now_ns() >= end_ns) return false;
+    os::sleep_ns(retry_ns);
+  }
+  return true;
+}
+
 }  // namespace
+
+bool stop_the_world_for_good(int64_t limit_ns) {
+  const int64_t end = os::now_ns() + limit_ns;
+  if (!try_lock_until(world.lock, end)) return false;
+  // A thread that is stuck may hold one of these.
+  for (Lock* lock : {&taking.lock, static_cast<Lock*>(&sched_lock)}) {
+    if (!try_lock_until(*lock, end)) return false;
+    lock->unlock();
+  }
+  begin_stop(nullptr);
+  while (!all_stopped()) {
+    if (os::now_ns() >= end) return false;
+    take_running_ps();
+    if (!all_stopped()) world.stopped.wait(retry_ns);
+  }
+  return true;
+}
 
 M* stop_the_world() {
   lock_world();
   M* m = enter();
   world_pauses.begin_ns = os::now_ns();
-  {
-    LockGuard guard(sched_lock);
-    world.stop_wait = p_table.in_use.load(relaxed);
-    world.stopping.store(true, seq_cst);
-    for (P* p : all_ps()) p->preempt.store(true, relaxed);
-    if (m != nullptr) stop_p_locked(m->p);
-    while (P* p = take_unused_p()) {
-      transition::freed(p);
-      stop_p_locked(p);
-    }
-  }
+  begin_stop(m);
   while (!all_stopped()) {
     take_running_ps();
     if (!all_stopped()) world.stopped.wait(retry_ns);

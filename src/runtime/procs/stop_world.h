@@ -30,6 +30,10 @@ struct Pauses {
 /// The caller is outside of the runtime, and inside afterwards. Returns the caller's M, or nullptr
 /// in a foreign thread.
 M* stop_the_world() GOFER_ACQUIRES(world.lock);
+/// The same for a foreign thread with which the process is about to end, so that the world does not
+/// start again. Returns false if the world did not stop within the time; it may have stopped in
+/// part then.
+bool stop_the_world_for_good(int64_t limit_ns);
 /// m is what stop_the_world has returned. The caller is outside of the runtime afterwards.
 void start_the_world(M* m) GOFER_RELEASES(world.lock);
 

@@ -168,7 +168,8 @@ size_t unwind_crash(const void* context) {
   return unwinding.found;
 }
 
-void print_crash(const Handled& h, const siginfo_t* info, const void* context) {
+// Returns the options with which frames can be printed.
+FrameOptions print_crash(const Handled& h, const siginfo_t* info, const void* context) {
   M* m = current_m();
   G* g = current_g();
   const bool inside = m != nullptr && (g == nullptr || m->in_runtime.load(relaxed) != 0);
@@ -185,6 +186,7 @@ void print_crash(const Handled& h, const siginfo_t* info, const void* context) {
   FrameOptions options = options_in_signal(pcs);
   options.hide_internal = !inside;
   print_running(g, pcs, options);
+  return options;
 }
 
 // User code that the report has called crashes: the report goes on without it.
@@ -214,7 +216,7 @@ void report_last_crash(const Handled& h, const siginfo_t* info, const void* cont
   ends_with = *info;
   ends_by = h.number;
   const bool is_known = reported_thread == os::thread_id() && reported_pc == crash_pc(context);
-  if (!is_known) print_crash(h, info, context);
+  if (!is_known) print_others_if_wanted(print_crash(h, info, context).no_malloc);
   finish_trace();
   os::set_alarm(0);  // a core file may take its time
 }

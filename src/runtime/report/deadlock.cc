@@ -21,6 +21,7 @@
 #include "runtime/process/exit.h"
 #include "runtime/process/process_state.h"
 #include "runtime/procs/stop_world.h"
+#include "runtime/report/dump_signals.h"
 #include "runtime/report/panic.h"
 #include "runtime/sched/global_queue.h"
 #include "runtime/threads/bound.h"
@@ -46,7 +47,7 @@ Snapshot look() {
   const bool quiet = wanted && all_idle && global_count_locked() == 0 &&
                      earliest_timer_ns() == no_timer && poll_state.waiters.load(seq_cst) == 0 &&
                      !world.stopping.load(relaxed) && !process.exiting.load(relaxed);
-  const int live = own_threads + tracer::own_threads() + threads.count;
+  const int live = own_threads + dump_threads() + tracer::own_threads() + threads.count;
   return {quiet, live + parked_threads.load(seq_cst)};
 }
 

@@ -91,6 +91,7 @@ std::exception_ptr& handled_exception() {
     out.write("\n\n");
   }
   print_running(panicking.g, {panicking.pcs, panicking.n});
+  print_others_if_wanted(false);
   call_terminate_handler();
 }
 
@@ -131,6 +132,7 @@ void write_text(const std::exception_ptr& exception) {
   panicking.n = unwind_here(panicking.pcs, 1);
   set_step_after_failure(call_terminate_handler);
   print_running(g, {panicking.pcs, panicking.n});
+  print_others_if_wanted(false);
   call_terminate_handler();
 }
 
@@ -145,6 +147,7 @@ void write_text(const std::exception_ptr& exception) {
   }
   panicking.n = unwind_here(panicking.pcs, 1);
   print_running(g, {panicking.pcs, panicking.n});
+  print_others_if_wanted(false);
   end_report();
 }
 

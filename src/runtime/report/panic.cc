@@ -1,16 +1,16 @@
 #include "runtime/report/panic.h"
 
-#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
-#include <vector>
 
 #include "arch/arch.h"
 #include "debug/fd_writer.h"
 #include "debug/traceback.h"
 #include "os/thread.h"
+#include "runtime/process/settings.h"
 #include "runtime/procs/current.h"
+#include "runtime/report/dump.h"
 #include "runtime/report/reporter.h"
 
 namespace gofer::internal {
@@ -42,25 +42,8 @@ void print_end(FdWriter& out, G* g, const FrameOptions& options) {
     out.print("%s: %s\n\n", kind, text);
   }
   print_here(2);
+  print_others_if_wanted(false);
   end_report();
-}
-
-void print_stopped(G* g) {
-  const GStatus status = true_status(g);
-  go_on_reporting();
-  FdWriter out(STDERR_FILENO);
-  out.print("\n");
-  print_header(out, g,
-               status == GStatus::waiting ? wait_reason_text(g->wait_reason) : status_name(status));
-  out.flush();
-  const bool stopped =
-      g->has_stack() && (status == GStatus::waiting || (status == GStatus::runnable && !g->tied()));
-  if (stopped) {
-    uintptr_t pcs[max_report_frames];
-    const size_t n = unwind(arch::saved_registers(g->head->sp), pcs);
-    print_frames(STDERR_FILENO, {pcs, n});
-  }
-  print_end(out, g, {});
 }
 
 }  // namespace
@@ -76,6 +59,7 @@ void warn(const char* format, ...) {
 }
 
 void print_running(G* g, std::span<const uintptr_t> pcs, const FrameOptions& options) {
+  if (settings.traceback == DebugEnv::Traceback::none) return;
   constexpr size_t innermost = 50;
   constexpr size_t outermost = 50;
   FdWriter out(STDERR_FILENO);
@@ -94,6 +78,10 @@ void print_running(G* g, std::span<const uintptr_t> pcs, const FrameOptions& opt
     print_frames(STDERR_FILENO, pcs.last(outermost), options);
   }
   if (g != nullptr) print_end(out, g, options);
+}
+
+void print_others_if_wanted(bool no_malloc) {
+  if (settings.traceback == DebugEnv::Traceback::all) print_other_goroutines(no_malloc);
 }
 
 void fatal_error(const char* format, ...) {
@@ -136,7 +124,7 @@ void fatal_deadlock(const char* message) {
   FdWriter out(STDERR_FILENO);
   out.print("fatal error: %s\n", message);
   out.flush();
-  print_goroutines();
+  if (settings.traceback != DebugEnv::Traceback::none) print_goroutines();
   end_report();
 }
 
@@ -145,20 +133,6 @@ void report_endless_wait_at_exit() {
       "the process exits, and an exit handler or static destructor waits for what no goroutine can "
       "do any more: the exit goes on without it");
   print_here(2);
-}
-
-void print_goroutines() {
-  std::vector<G*> all;
-  for_each_g(
-      [](G* g, void* list) {
-        const GStatus status = g->status.load(acquire);
-        if (status != GStatus::dead && status != GStatus::idle) {
-          static_cast<std::vector<G*>*>(list)->push_back(g);
-        }
-      },
-      &all);
-  std::sort(all.begin(), all.end(), [](G* a, G* b) { return a->id < b->id; });
-  for (G* g : all) print_stopped(g);
 }
 
 }  // namespace gofer::internal

@@ -29,13 +29,14 @@ void warn(const char* format, ...) __attribute__((format(printf, 1, 2)));
 /// One message, with the trace of the calling thread, which runs the exit handlers.
 void report_endless_wait_at_exit();
 
-/// Prints every goroutine that does not run with its state, wait reason and trace to stderr.
-void print_goroutines();
-
 inline constexpr size_t max_report_frames = 100;
 
 /// g, or the calling thread if g is nullptr, with its frames; of a deep recursion only the
 /// innermost and the outermost ones.
 void print_running(G* g, std::span<const uintptr_t> pcs, const FrameOptions& options = {});
+
+/// The goroutines other than the calling one, with GOFER_DEBUG=traceback=all: the last part of a
+/// report. no_malloc: FrameOptions.
+void print_others_if_wanted(bool no_malloc);
 
 }  // namespace gofer::internal

@@ -24,6 +24,7 @@
 #include "runtime/sched/queues.h"
 #include "runtime/sched/schedule.h"
 #include "runtime/stacks/overflow.h"
+#include "runtime/wait/coarse_clock.h"
 #include "runtime/wait/waiter.h"
 
 namespace gofer::internal {
@@ -69,6 +70,7 @@ void commit_yield(M* m, G* g) {
 void commit_park(M* m, G* g) {
   const QueueLock lock = m->queue_lock;
   StackHead* head = g->head;
+  head->parked_at = coarse_clock.now.load(relaxed);
   if (head->short_runs != most_short_runs) ++head->short_runs;
   transition::parked(m, g);
   lock.unlock(lock.arg);  // without an early contest g may run elsewhere by now
@@ -231,9 +233,10 @@ void finish_goroutine() {
   if (g->head->locals != nullptr) {
     destroy_locals(g->head->locals);  // may block, and move the goroutine
   }
-  if (g->name != nullptr) {
-    std::free(g->name);
+  if (char* name = g->name; name != nullptr) {
     g->name = nullptr;
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // a dump's signal may copy it
+    std::free(name);
   }
   end_goroutine(enter());
 }

@@ -75,7 +75,9 @@ void report_overflow(M* m, G* g, std::span<const uintptr_t> pcs) {
               stack_size(g->stack_class) - stack_guard_size);
     out.print("fatal error: stack overflow\n\n");
   }
-  print_running(g, pcs, options_in_signal(pcs));
+  const FrameOptions options = options_in_signal(pcs);
+  print_running(g, pcs, options);
+  print_others_if_wanted(options.no_malloc);
   finish_trace();
   os::set_alarm(0);
   os::reset_signal(SIGABRT);

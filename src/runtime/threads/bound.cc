@@ -9,10 +9,12 @@
 #include "runtime/procs/stop_world.h"
 #include "runtime/report/deadlock.h"
 #include "runtime/report/panic.h"
+#include "runtime/report/trace_request.h"
 #include "runtime/sched/sched_lock.h"
 #include "runtime/threads/idle.h"
 #include "runtime/threads/threads.h"
 #include "runtime/threads/transitions.h"
+#include "runtime/wait/coarse_clock.h"
 
 namespace gofer::internal {
 
@@ -30,6 +32,7 @@ bool wait_for_p(M* m) {
   }
   transition::waits_for_p(m);
   while (m->next_p.load(acquire) == nullptr) {
+    if (m->trace_request.load(seq_cst) != nullptr) answer_trace_request(m, m->interrupted);
     if (m->let_go.load(seq_cst)) return false;
     if (m->released.load(seq_cst)) {
       transition::stopped_waiting(m);
@@ -47,6 +50,7 @@ bool wait_for_p(M* m) {
     }
   }
   transition::stopped_waiting(m);
+  set_coarse_clock(os::now_ns());
   take_given_p(m);
   return true;
 }

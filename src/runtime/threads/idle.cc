@@ -25,6 +25,7 @@
 #include "runtime/threads/bound.h"
 #include "runtime/threads/threads.h"
 #include "runtime/threads/transitions.h"
+#include "runtime/wait/coarse_clock.h"
 
 namespace gofer::internal {
 
@@ -232,9 +233,10 @@ bool sleep_idle(M* m, const IdleTask& first_task) {
     const int64_t timeout = wake_at == no_timer ? -1 : wake_at > now ? wake_at - now : 0;
     GQueue ready;
     const bool told = sleep_once(m, task.poll, timeout, wake_at == task.earliest_ns, ready);
+    now = os::now_ns();
+    set_coarse_clock(now);
     if (ready.front() != nullptr && take_p_for(m, ready)) return true;
     if (told && m->next_p.load(acquire) != nullptr) break;
-    now = os::now_ns();
     {
       LockGuard guard(sched_lock);
       task = IdleTask();

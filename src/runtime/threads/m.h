@@ -16,7 +16,8 @@
 
 namespace gofer::internal {
 
-struct Contest;  // runtime/wait/waiter.h
+struct Contest;       // runtime/wait/waiter.h
+struct TraceRequest;  // runtime/report/trace_request.h
 namespace tracer {
 struct Stream;  // runtime/trace/stream.h
 }
@@ -142,6 +143,9 @@ struct alignas(128) M {
 
   Sampling sampling;
   SampledSlice slice;
+
+  atomic<TraceRequest*> trace_request{nullptr};  // a dumper asks where its goroutine is
+  const void* interrupted = nullptr;  // while the signal's handler pauses it: the context
 
   atomic<tracer::Stream*> stream{nullptr};  // what it writes into a trace; stays with the record
 

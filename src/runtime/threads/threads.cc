@@ -28,6 +28,7 @@
 #include "runtime/threads/signal_stack.h"
 #include "runtime/threads/template_thread.h"
 #include "runtime/threads/transitions.h"
+#include "runtime/wait/coarse_clock.h"
 #include "runtime/watch/prologue.h"
 
 #ifdef _LIBCPP_VERSION
@@ -163,6 +164,7 @@ void* m_main(void* arg) {
     }
     if (birth == Birth::as_reserve) --threads.reserve_coming;
   }
+  set_coarse_clock(os::now_ns());
   if (birth == Birth::with_p) {
     schedule_loop(m);
   } else if (birth == Birth::on_idle_list ? sleep_idle(m, IdleTask()) : stop_m(m)) {

@@ -11,7 +11,7 @@
 
 namespace gofer::internal {
 
-inline constexpr int own_threads = 2;                   // sysmon and the template thread
+inline constexpr int own_threads = 2;                   // sysmon and the template thread: always
 inline constexpr int64_t thread_retry_ns = 10'000'000;  // after a thread could not be started
 
 struct Threads {

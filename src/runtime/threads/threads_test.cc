@@ -20,6 +20,7 @@
 #include "runtime/procs/p_table.h"
 #include "runtime/procs/procs.h"
 #include "runtime/procs/spinning.h"
+#include "runtime/report/dump_signals.h"
 #include "runtime/sched/sched_lock.h"
 #include "runtime/sched/verify.h"
 #include "runtime/threads/bound.h"
@@ -297,7 +298,7 @@ TEST(IdleThreads, EndDownToTheReserve) {
 
 TEST(IdleThreads, EndAfterAStormOfBlockingCalls) {
   const int count = sanitizers_enabled ? 20 : 100;
-  const int most = idle_ms_reserve + own_threads + 4;
+  const int most = idle_ms_reserve + own_threads + dump_threads() + 4;
   std::atomic<int> blocked{0};
   std::atomic<int> peak{0};
   wait_group all;

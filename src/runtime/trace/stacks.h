@@ -45,15 +45,6 @@ namespace tracer {
 
 struct Shape;
 
-/// The function with which a goroutine begins, as far as the program knows it.
-inline uintptr_t entry_of(const G* g) {
-  if (g->is_main) [[unlikely]]
-    return reinterpret_cast<uintptr_t>(reinterpret_cast<const MainClosure*>(g->closure)->entry);
-  if (g->entry != detail::enter_member) return reinterpret_cast<uintptr_t>(g->entry);
-  const auto* head = reinterpret_cast<const detail::member_head*>(g->closure);
-  return reinterpret_cast<uintptr_t>(head->body);
-}
-
 /// A stack that some event has. Its return addresses lie behind it.
 struct Stack {
   Stack* next;  // in the table

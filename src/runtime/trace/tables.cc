@@ -6,6 +6,7 @@
 #include "debug/traceback.h"
 #include "os/memory.h"
 #include "runtime/base/atomic.h"
+#include "runtime/goroutines/spawn.h"
 #include "runtime/trace/stack_tables.h"
 #include "runtime/trace/stacks.h"
 #include "runtime/trace/stream.h"

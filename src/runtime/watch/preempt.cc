@@ -25,6 +25,7 @@
 #include <gofer/no_preempt.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "arch/arch.h"
@@ -42,6 +43,7 @@
 #include "runtime/procs/thread_gate.h"
 #include "runtime/procs/transitions.h"
 #include "runtime/report/panic.h"
+#include "runtime/report/trace_request.h"
 #include "runtime/sched/global_queue.h"
 #include "runtime/sched/queues.h"
 #include "runtime/threads/m_table.h"
@@ -124,8 +126,9 @@ void pause(M* m, Preempt kind, bool by_signal) {
     uint8_t& runs = g->head->short_runs;
     runs = runs > enough_short_runs ? static_cast<uint8_t>(runs - enough_short_runs) : 0;
     if (to == Pass::to_urgent && p->slice_tick.load(relaxed) == p->schedtick.load(relaxed)) {
-      const int64_t used = os::now_ns() - p->slice_start_ns.load(relaxed);
-      g->head->slice_used_us = static_cast<uint32_t>(used / 1000);
+      constexpr int64_t most_us = 0xffff;  // six slices
+      const int64_t used_us = (os::now_ns() - p->slice_start_ns.load(relaxed)) / 1000;
+      g->head->slice_used_us = static_cast<uint16_t>(std::min(used_us, most_us));
     }
     preemption.paused.fetch_add(1, relaxed);
     (by_signal ? preemption.by_signal : preemption.by_prologue).fetch_add(1, relaxed);
@@ -149,11 +152,37 @@ void on_urg(int signal_number, siginfo_t* info, void* context) {
   const bool ours = is_ours(info, signalled);
   // The kernel keeps one SIGURG of those that come together, so a foreign one may stand for ours.
   if (!ours) pass_on(signal_number, info, context);
-  if (m == nullptr || !(ours || signalled) || m->in_runtime.load(relaxed) != 0) return;
+  if (m == nullptr || !(ours || signalled)) return;
   const int saved = errno;
-  if (ours) arch::restart_interrupted_call(context);
-  preempt_here(m, arch::is_spinning(context), true);
+  const bool inside = m->in_runtime.load(relaxed) != 0;
+  if (ours && !inside) arch::restart_interrupted_call(context);
+  // A dumper wants the thread to go on as it did. Whatever else was asked for is asked for again.
+  if (m->trace_request.load(relaxed) != nullptr) {
+    answer_trace_request(m, context);
+  } else if (!inside && preemption.has_signal.load(relaxed)) {
+    m->interrupted = context;
+    preempt_here(m, arch::is_spinning(context), true);
+    m->interrupted = nullptr;
+  }
   errno = saved;
+}
+
+// errno of the kernel's refusal, or 0.
+int send_urg(M* m) {
+  const int tid = m->tid.load(relaxed);
+  // The thread that was meant has ended, and its record waits for the next one. The kernel would
+  // say EINVAL, which would pass for a refusal of the mark.
+  if (tid == 0) return 0;
+  m->signalled.store(true, release);
+  siginfo_t info{};
+  info.si_code = SI_QUEUE;
+  info.si_pid = own_pid;
+  info.si_ptr = &mark;
+  int result = os::queue_signal(own_pid, tid, SIGURG, info);
+  if (result == 0 || result == -ESRCH) return 0;
+  uses_tgkill.store(true, relaxed);
+  result = os::send_signal(own_pid, tid, SIGURG);
+  return result == -EPERM || result == -ENOSYS || result == -EACCES ? -result : 0;
 }
 
 }  // namespace
@@ -209,24 +238,17 @@ void request_preempt(M* m, P* p, PWord word, Preempt kind) {
 }
 
 void signal_m(M* m) {
-  const int tid = m->tid.load(relaxed);
-  // The thread that was meant has ended, and its record waits for the next one. The kernel would
-  // say EINVAL, which would pass for a refusal of the mark.
-  if (tid == 0 || !preemption.has_signal.load(relaxed)) return;
-  m->signalled.store(true, release);
-  siginfo_t info{};
-  info.si_code = SI_QUEUE;
-  info.si_pid = own_pid;
-  info.si_ptr = &mark;
-  int result = os::queue_signal(own_pid, tid, SIGURG, info);
-  if (result == 0 || result == -ESRCH) return;
-  uses_tgkill.store(true, relaxed);
-  result = os::send_signal(own_pid, tid, SIGURG);
-  if (result != -EPERM && result != -ENOSYS && result != -EACCES) return;
+  if (!preemption.has_signal.load(relaxed)) return;
+  const int error = send_urg(m);
+  if (error == 0) return;
   static constinit atomic<bool> said{false};
   if (said.exchange(true, relaxed)) return;
-  warn("tgkill fails with errno %d: a goroutine that computes is not preempted any more", -result);
+  warn("tgkill fails with errno %d: a goroutine that computes is not preempted any more", error);
   preemption.has_signal.store(false, release);  // last: a program that sees it may end at once
+}
+
+void interrupt_m(M* m) {
+  if (preemption.has_handler.load(relaxed)) (void)send_urg(m);
 }
 
 void let_paused_go() {

@@ -10,6 +10,7 @@ namespace gofer::internal {
 
 struct Preemption {
   atomic<bool> has_signal{false};   // threads may be paused by a signal: signal_m
+  atomic<bool> has_handler{false};  // threads may be interrupted by a signal: interrupt_m
   atomic<uint64_t> paused{0};       // times that a goroutine was paused
   atomic<uint64_t> by_prologue{0};  // of those, at the prologue of a function...
   atomic<uint64_t> by_signal{0};    // ...and by the signal
@@ -26,6 +27,10 @@ void request_preempt(M* m, P* p, PWord word, Preempt kind);
 /// Interrupts m with a signal. m then does what was asked of it, gives up its P if the world is to
 /// stop, or waits for a P if it has lost its own.
 void signal_m(M* m);
+
+/// Interrupts m with the same signal, also where no goroutine is paused by it. m answers a request
+/// for a trace.
+void interrupt_m(M* m);
 
 /// The signal's handler, or a function's prologue, calls it outside of the runtime. The calling
 /// goroutine does what sysmon has asked of it, if that still holds, and stays on its thread.

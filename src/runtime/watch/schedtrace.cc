@@ -7,6 +7,7 @@
 #include "runtime/procs/p_table.h"
 #include "runtime/procs/spinning.h"
 #include "runtime/procs/stop_world.h"
+#include "runtime/report/dump_signals.h"
 #include "runtime/sched/global_queue.h"
 #include "runtime/threads/bound.h"
 #include "runtime/threads/idle.h"
@@ -34,7 +35,7 @@ Counts count() {
   LockGuard guard(sched_lock);
   return {.procs = p_table.in_use.load(relaxed),
           .idle_procs = wake_state.idle_p_count.load(relaxed),
-          .threads = threads.count + own_threads,
+          .threads = threads.count + own_threads + dump_threads(),
           .spinning = wake_state.spinning_ms.load(relaxed),
           .idle_threads = idle_ms.count,
           .idle_locked = idle_bound_ms,

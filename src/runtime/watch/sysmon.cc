@@ -15,6 +15,7 @@
 #include "runtime/threads/idle.h"
 #include "runtime/threads/threads.h"
 #include "runtime/trace/hooks.h"
+#include "runtime/wait/coarse_clock.h"
 #include "runtime/watch/round.h"
 #include "runtime/watch/schedtrace.h"
 
@@ -151,6 +152,7 @@ void* sysmon_main(void*) {
   for (;;) {
     if (process.exiting.load(relaxed)) os::sleep_for_ever();
     const int64_t now = os::now_ns();
+    set_coarse_clock(now);
     trace_schedule(now);
     const int64_t scavenge_at = scavenge(now);
     netpoll_break_again();

@@ -1,0 +1,7 @@
+#include "runtime/wait/coarse_clock.h"
+
+namespace gofer::internal {
+
+constinit CoarseClock coarse_clock;
+
+}  // namespace gofer::internal
