@@ -161,8 +161,8 @@ class promise {
     return future<T>(state_);
   }
   /// Sets the result: nothing for void, an lvalue for a reference, else a value that converts
-  /// implicitly to T and is no fraction for an integer. Throws std::future_error if there already is
-  /// a result, and whatever T's constructor throws; in that case there is no result.
+  /// implicitly to T and is no fraction for an integer. Throws std::future_error if there is a
+  /// result already, and whatever T's constructor throws; in that case there is no result.
   template <class... V>
     requires detail::promise_takes<T, V&&...>
   void set_value(V&&... value) {

@@ -19,7 +19,7 @@ namespace gofer::internal {
 /// whose CFI declares the return address undefined, at code without CFI, or when `pcs` is full;
 /// gives the number of entries, at least 1 when there is room. No malloc, and no lock (glibc 2.35):
 /// fit for signal handlers.
-/// If `cfas` is not empty, it is as large as `pcs` and gets the stack pointers that the frames have.
+/// If `cfas` is not empty, it is as large as `pcs` and gets the stack pointers of the frames.
 size_t unwind(const arch::Registers& from, std::span<uintptr_t> pcs,
               std::span<uintptr_t> cfas = {});
 

@@ -20,7 +20,7 @@ TABLES = {
 }
 NO_CHANGE = "No change of state:"
 
-TRANSITION = re.compile(r"^inline (?:void|bool) (\w+)\(", re.MULTILINE)
+TRANSITION = re.compile(r"^(?:\[\[nodiscard\]\] )?inline (?:void|bool|M\*) (\w+)\(", re.MULTILINE)
 NAME = re.compile(r"`([\w:]+)`")
 FILE = r"`([\w/.]+\.(?:cc|h|S))`"
 PAIR = re.compile(r"((?:`[\w:]+`(?:,\s+|\s+and\s+))*`[\w:]+`)\s+(?:\(" + FILE + r"|in\s+" + FILE + ")")

@@ -203,7 +203,10 @@ int64_t count_live() {
 }
 
 uintptr_t entry_of(const G* g) {
-  if (g->is_main) return reinterpret_cast<uintptr_t>(reinterpret_cast<const MainClosure*>(g->closure)->entry);
+  if (g->is_main) {
+    const auto* main = reinterpret_cast<const MainClosure*>(g->closure);
+    return reinterpret_cast<uintptr_t>(main->entry);
+  }
   if (g->entry != detail::enter_member) return reinterpret_cast<uintptr_t>(g->entry);
   const auto* head = reinterpret_cast<const detail::member_head*>(g->closure);
   return reinterpret_cast<uintptr_t>(head->body);

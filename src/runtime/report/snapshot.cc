@@ -28,6 +28,7 @@
 #include "os/clock.h"
 #include "runtime/goroutines/g.h"
 #include "runtime/goroutines/spawn.h"
+#include "runtime/metrics/sampler.h"
 #include "runtime/procs/retake.h"
 #include "runtime/report/trace_request.h"
 #include "runtime/threads/m.h"
@@ -60,7 +61,7 @@ bool lies_still(GStatus status) {
 void pin_all() {
   for_each_g(
       [](G* g, void*) {
-        if (lies_still(g->status.load(relaxed))) g->trimming.store(true, relaxed);
+        if (lies_still(g->status.load(relaxed))) g->marks.fetch_or(trim_mark, relaxed);
       },
       nullptr);
   if (!fence_others()) os::sleep_ns(1 * ms);  // the marks are seen by then
@@ -69,7 +70,8 @@ void pin_all() {
 void unpin_all() {
   for_each_g(
       [](G* g, void*) {
-        if (g->trimming.load(relaxed)) g->trimming.store(false, release);
+        if ((g->marks.load(relaxed) & trim_mark) == 0) return;
+        g->marks.fetch_and(static_cast<uint8_t>(~trim_mark), release);
       },
       nullptr);
 }
@@ -127,7 +129,8 @@ __attribute__((no_sanitize("thread", "address"))) void Snapshot::find_trace(Seen
   seen.trace = SeenGoroutine::Trace::unavailable;
   if (thread_of(g, stored) != nullptr) return ask(seen, g);
   if (!lies_still(stored)) return;
-  if (world_ == World::ends && g->has_stack() && !g->trimming.load(relaxed)) return;
+  const bool pinned = (g->marks.load(relaxed) & trim_mark) != 0;
+  if (world_ == World::ends && g->has_stack() && !pinned) return;
   if (g->has_stack() && walk(seen, g)) return;
   seen.trace = SeenGoroutine::Trace::not_started;
   seen.entry = entry_of(g);

@@ -5,8 +5,9 @@
 // where it parked, and no M may run it meanwhile. Running must stay cheap, so the protocol is
 // one-sided, as that of the P word:
 //
-//   the M that runs g:  status = running; compiler barrier; look at g->marks: trim_mark set: wait
-//   the scavenger:      g->marks |= trim_mark; membarrier; look at the status: not waiting: leave it
+//   the M that runs g:  status = running; compiler barrier; look at g->marks: trim_mark: wait
+//   the scavenger:      g->marks |= trim_mark; membarrier; look at the status: if it is not
+//                       waiting, leave it
 //
 // With the membarrier between the scavenger's store and load, and program order on the other side,
 // one of them sees the other (store-load on both). If the scavenger sees `waiting` after the
