@@ -150,20 +150,20 @@ void start_goroutine(void* closure, void (*entry)(void*)) noexcept {
   leave(m);
 }
 
-// The guard also runs when goexit() unwinds the goroutine.
+// The guard also runs when goexit() unwinds the goroutine. It has nothing but the place, so that the
+// frame pointer takes the register that the group would take.
 void enter_member(void* place) {
   struct Leave {
-    G* g;
-    wait_group* group;
+    void* place;
     ~Leave() {
+      const G* g = g_of_closure(place);
       if (g->head->locals != nullptr) destroy_locals(g->head->locals);
-      group->done();
+      static_cast<member_head*>(place)->group->done();
     }
   };
   GOFER_HAS_FRAME_POINTER;
-  const auto* head = static_cast<member_head*>(place);
-  const Leave leave{g_of_closure(place), head->group};
-  head->body(static_cast<char*>(place) + sizeof(member_head));
+  const Leave leave{place};
+  static_cast<member_head*>(place)->body(static_cast<char*>(place) + sizeof(member_head));
 }
 
 void run_main(void (*entry)(void*), void* arg) {
