@@ -20,6 +20,7 @@
 #include <gofer/net_error.h>
 #include <gofer/no_preempt.h>
 #include <gofer/once.h>
+#include <gofer/panic.h>
 #include <gofer/pool.h>
 #include <gofer/rate_limiter.h>
 #include <gofer/rw_mutex.h>

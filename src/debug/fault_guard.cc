@@ -1,12 +1,15 @@
 // Runs code that may fault. libdw does not survive a malloc that fails at the wrong moment, nor
 // every broken file, but the report must survive both.
 //
-// While the code runs, the signals by which it could fail have our handlers, and this thread has no
+// If two threads need it at once, one waits. While the code runs, the signals by which it could fail have our handlers, and this thread has no
 // alternate signal stack. The report of a stack overflow runs on that stack already, and a second
 // signal would begin at its top and overwrite the report's frames. If another thread faults
 // meanwhile, the handler that was there before runs, on that thread's own alternate stack.
 #include "debug/fault_guard.h"
 
+#include <unistd.h>
+
+#include <atomic>
 #include <csetjmp>
 #include <csignal>
 #include <iterator>
@@ -19,13 +22,14 @@ namespace {
 
 constexpr int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 
-// The state of the one thread that runs guarded.
+// The state of the one thread that runs guarded. A thread that finds another one there waits, but
+// not for ever: the other one may have stopped for good.
 struct Guard {
-  int thread = 0;
-  sigjmp_buf begin;
-  struct sigaction before[std::size(faults)];
+  std::atomic<int> thread{0};
+  sigjmp_buf begin{};
+  struct sigaction before[std::size(faults)]{};
 };
-Guard guard;
+constinit Guard guard;
 
 void pass_on(int signal_number, siginfo_t* info, void* context) {
   for (size_t i = 0; i < std::size(faults); ++i) {
@@ -42,7 +46,7 @@ void pass_on(int signal_number, siginfo_t* info, void* context) {
 }
 
 void on_fault(int signal_number, siginfo_t* info, void* context) {
-  if (os::thread_id() == guard.thread) siglongjmp(guard.begin, 1);
+  if (os::thread_id() == guard.thread.load(std::memory_order_relaxed)) siglongjmp(guard.begin, 1);
   pass_on(signal_number, info, context);
 }
 
@@ -51,9 +55,26 @@ void change_signal_stack(const stack_t* stack, stack_t* old) {
   os::raw_syscall(SYS_sigaltstack, reinterpret_cast<long>(stack), reinterpret_cast<long>(old));
 }
 
+bool take_guard() {
+  constexpr int patience_ms = 2000;
+  for (int waited_ms = 0; waited_ms < patience_ms; ++waited_ms) {
+    int nobody = 0;
+    if (guard.thread.compare_exchange_strong(nobody, os::thread_id(), std::memory_order_acquire)) {
+      return true;
+    }
+    if (nobody == os::thread_id()) return false;
+    usleep(1000);
+  }
+  return false;
+}
+
 }  // namespace
 
 bool run_guarded(void (*run)(void*), void* argument) {
+  if (!take_guard()) {
+    run(argument);
+    return true;
+  }
   sigset_t own;
   sigset_t before;
   sigemptyset(&own);
@@ -66,7 +87,6 @@ bool run_guarded(void (*run)(void*), void* argument) {
   none.ss_flags = SS_DISABLE;
   stack_t signal_stack{};
   change_signal_stack(&none, &signal_stack);
-  guard.thread = os::thread_id();
   for (size_t i = 0; i < std::size(faults); ++i) sigaction(faults[i], &action, &guard.before[i]);
   os::set_signal_mask(SIG_UNBLOCK, &own, &before);  // the caller may be a handler
 
@@ -74,9 +94,9 @@ bool run_guarded(void (*run)(void*), void* argument) {
   if (survived) run(argument);
 
   os::set_signal_mask(SIG_SETMASK, &before, nullptr);
-  guard.thread = 0;
   for (size_t i = 0; i < std::size(faults); ++i) sigaction(faults[i], &guard.before[i], nullptr);
   change_signal_stack(&signal_stack, nullptr);
+  guard.thread.store(0, std::memory_order_release);
   return survived;
 }
 

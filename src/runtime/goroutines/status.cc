@@ -60,6 +60,8 @@ const char* wait_reason_text(WaitReason reason) {
       return "semacquire";
     case WaitReason::wait_group_wait:
       return "sync.WaitGroup.Wait";
+    case WaitReason::panic_wait:
+      return "panicwait";
   }
   return "?";
 }

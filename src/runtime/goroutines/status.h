@@ -58,6 +58,7 @@ enum class WaitReason : uint8_t {
   cond_wait,
   semacquire,
   wait_group_wait,
+  panic_wait,
 };
 
 const char* wait_reason_text(WaitReason reason);

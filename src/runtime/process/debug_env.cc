@@ -108,6 +108,10 @@ class Parser {
       parse_switch(key, value, env->async_preempt_off);
     } else if (key == "zerostacks") {
       parse_switch(key, value, env->zero_stacks);
+    } else if (key == "crash") {
+      parse_switch(key, value, env->crash_report);
+    } else if (key == "panic") {
+      parse_panic(value, env);
     } else {
       say("gofer: GOFER_DEBUG: unknown key '%s': ignored", Quoted(key).text);
     }
@@ -131,6 +135,14 @@ class Parser {
       say("gofer: GOFER_DEBUG: guard=%s is not madvise, mprotect or none: ignored",
           Quoted(value).text);
     }
+  }
+
+  void parse_panic(std::string_view value, DebugEnv* env) {
+    if (value != "abort" && value != "exit") {
+      return say("gofer: GOFER_DEBUG: panic=%s is neither abort nor exit: ignored",
+                 Quoted(value).text);
+    }
+    env->panic_exits = value == "exit";
   }
 
   void parse_milliseconds(std::string_view key, std::string_view value, int64_t& setting) {

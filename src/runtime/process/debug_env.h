@@ -2,7 +2,7 @@
 //   GOFER_DEBUG=key=value,...   model=gm|gmp, guard=madvise|mprotect|none, idlems=N,
 //                               scavengems=N, asyncpreemptoff=0|1, membarrier=0|1, procfs=0|1,
 //                               overcommit=0|1, schedtrace=N (ms), scheddetail=0|1,
-//                               zerostacks=0|1
+//                               zerostacks=0|1, crash=0|1, panic=abort|exit
 //   GOMAXPROCS=N                at most 4096
 //   GOFER_STACK_SIZE=N[K|M]     64K to 1024M
 #pragma once
@@ -26,6 +26,8 @@ struct DebugEnv {
   bool procfs = true;        ///< false: as if there were no /proc
   bool overcommit = true;    ///< false: as if vm.overcommit_memory were 2
   bool zero_stacks = false;  ///< a goroutine finds nothing of others on its stack
+  bool crash_report = true;  ///< false: signals that mean a crash are not reported
+  bool panic_exits = false;  ///< an uncaught exception ends with exit code 2, not by abort()
   int gomaxprocs = 0;        ///< 0: not given
   size_t stack_size = 0;     ///< bytes; 0: not given
 };

@@ -42,6 +42,7 @@
 #include "runtime/procs/lost.h"
 #include "runtime/procs/retake.h"
 #include "runtime/report/panic.h"
+#include "runtime/report/reporter.h"
 #include "runtime/sched/sched_lock.h"
 #include "runtime/threads/threads.h"
 #include "runtime/threads/transitions.h"

@@ -26,7 +26,10 @@
 #include "runtime/procs/procs.h"
 #include "runtime/procs/retake.h"
 #include "runtime/procs/stop_world.h"
+#include "runtime/report/crash.h"
+#include "runtime/report/exceptions.h"
 #include "runtime/report/panic.h"
+#include "runtime/report/reporter.h"
 #include "runtime/sched/sched_lock.h"
 #include "runtime/sched/switch.h"
 #include "runtime/threads/m_table.h"
@@ -51,6 +54,8 @@ constinit Settings settings;
 namespace {
 
 bool async_preempt_off = false;
+bool crash_report = true;
+bool panic_exits = false;
 
 void complain(const char* message) {
   FdWriter out(STDERR_FILENO);
@@ -99,6 +104,8 @@ void read_environment() {
   settings.idle_ns = env.idle_ms * 1'000'000;
   settings.scavenge_ns = env.scavenge_ms * 1'000'000;
   async_preempt_off = env.async_preempt_off;
+  crash_report = env.crash_report;
+  panic_exits = env.panic_exits;
   taking.has_membarrier.store(env.membarrier && os::membarrier_register(), relaxed);
   settings.has_proc = env.procfs;
   set_zero_stacks(env.zero_stacks);
@@ -143,8 +150,8 @@ void prepare() {
   if (p_table.in_use.load(relaxed) == 0) throw std::bad_alloc();
   claim_process();
   warn_of_sanitizer();
-  install_terminate_report();
-  install_overflow_report();
+  install_terminate_report(panic_exits);
+  install_crash_report(crash_report);
   const bool has_signal = !async_preempt_off && !tsan_enabled && install_preemption();
   if (!has_signal && !async_preempt_off && !tsan_enabled) {
     warn("sigaction fails for SIGURG: a goroutine that computes is not preempted");

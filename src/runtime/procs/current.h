@@ -20,6 +20,12 @@ namespace gofer::internal {
 /// nullptr: a thread that the runtime did not make.
 inline M* current_m() { return arch::current_m(); }
 
+/// nullptr: a foreign thread, or g0.
+inline G* current_g() {
+  M* m = current_m();
+  return m == nullptr ? nullptr : m->curg;
+}
+
 /// The gate: from here to leave() the P cannot be taken away. False: m is in doubt whether it still
 /// has its P, and has to settle that first. p_word.h proves this one; nobody else writes in_runtime
 /// = 1 before a look at in_doubt.

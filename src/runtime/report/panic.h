@@ -32,28 +32,10 @@ void report_endless_wait_at_exit();
 /// Prints every goroutine that does not run with its state, wait reason and trace to stderr.
 void print_goroutines();
 
-/// One report, then the end: who comes second waits for that end. If the report itself gets stuck
-/// (a lock held by the code that failed), an alarm ends the process; to be called again for every
-/// goroutine of a long one.
-void begin_report();
-void go_on_reporting();
-/// If another thread has begun a report, sleeps until that ends the process.
-void wait_for_report();
-/// The same, and no thread but the caller can begin one from now on.
-void forbid_reports();
-/// In the child of a fork: the thread that made one is not there.
-void forget_report();
-inline constexpr int report_exit_code = 2;
 inline constexpr size_t max_report_frames = 100;
 
-/// The calling goroutine, or thread, whose frames are given: the innermost and, where `elided` are
-/// left out between them, the outermost.
-void print_running(std::span<const uintptr_t> inner, const FrameOptions& options,
-                   std::span<const uintptr_t> outer = {}, size_t elided = 0);
-
-/// From now on an exception that leaves a goroutine ends the process with a report, and so does an
-/// overflow of a goroutine's stack. Handlers that were there before get what is not ours.
-void install_terminate_report();
-void install_overflow_report();
+/// g, or the calling thread if g is nullptr, with its frames; of a deep recursion only the innermost
+/// and the outermost ones.
+void print_running(G* g, std::span<const uintptr_t> pcs, const FrameOptions& options = {});
 
 }  // namespace gofer::internal

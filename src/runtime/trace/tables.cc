@@ -96,6 +96,7 @@ const char* reason_text(WaitReason reason) {
     case WaitReason::chan_receive_nil:
     case WaitReason::chan_send_nil:
     case WaitReason::select_no_cases:
+    case WaitReason::panic_wait:
       return "forever";
     case WaitReason::semacquire:
       return "sync.Semaphore.Acquire";
@@ -104,7 +105,7 @@ const char* reason_text(WaitReason reason) {
   }
 }
 
-constexpr WaitReason last_reason = WaitReason::wait_group_wait;
+constexpr WaitReason last_reason = WaitReason::panic_wait;
 
 // Batches of one table.
 class TableWriter {
