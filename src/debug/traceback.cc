@@ -231,10 +231,13 @@ void find_creator(void* argument) {
   }
 }
 
-// malloc has other names in libc (__libc_malloc) and in sanitizers (__interceptor_malloc).
+// malloc has other names in libc (__libc_malloc) and in sanitizers (__interceptor_malloc). fork
+// holds the locks of the allocator while it makes the child.
 bool is_allocator_name(std::string_view name) {
-  for (std::string_view function : {"malloc", "free", "calloc", "realloc", "memalign",
-                                    "aligned_alloc", "posix_memalign", "malloc_trim"}) {
+  for (std::string_view function :
+       {"malloc", "free", "calloc", "realloc", "memalign", "aligned_alloc", "posix_memalign",
+        "malloc_trim", "malloc_info", "malloc_stats", "mallinfo", "mallinfo2", "mallopt", "valloc",
+        "pvalloc", "fork", "Fork"}) {
     if (name == function) return true;
     if (!name.ends_with(function)) continue;
     if (name[name.size() - function.size() - 1] == '_') return true;

@@ -49,6 +49,14 @@ int throws() {
   return 0;
 }
 
+int aborts() {
+  gofer::run([] {
+    work();
+    std::abort();
+  });
+  return 0;
+}
+
 int forks() {
   gofer::run(work);
   const pid_t child = fork();
@@ -71,6 +79,7 @@ int main(int argc, char** argv) {
                                     {"exits", exits},
                                     {"deadlock", deadlock},
                                     {"throws", throws},
+                                    {"aborts", aborts},
                                     {"forks", forks},
                                     {"says_pid", says_pid}});
 }

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <gofer/gofer.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -305,12 +306,14 @@ TEST(TraceOfAProgram, EndsWithExitInAGoroutine) {
 }
 
 TEST(TraceOfAProgram, EndsWithAFatalReport) {
-  for (const char* scenario : {"deadlock", "throws"}) {
+  for (const char* scenario : {"deadlock", "throws", "aborts"}) {
     // A thread of TSan's own keeps the detector silent.
     if (internal::tsan_enabled && scenario == std::string_view("deadlock")) continue;
     const TraceFile file;
     const ChildResult child = run_traced(file, "traced_child", scenario);
-    EXPECT_TRUE(child.exited_with(2)) << child;
+    const bool ends =
+        scenario == std::string_view("deadlock") ? child.exited_with(2) : child.killed_by(SIGABRT);
+    EXPECT_TRUE(ends) << child;
     EXPECT_GE(file.read().count("GoCreate"), 10u);
   }
 }

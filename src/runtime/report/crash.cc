@@ -60,8 +60,11 @@ constinit Handled handled[] = {{SIGSEGV, "SIGSEGV", "segmentation violation"},
 
 bool reports_all = false;
 int own_pid = 0;
-// The first crash whose report may pass has been reported.
+// The first crash whose report may pass has been reported, and where it was: if a handler returns,
+// and is not there any more, the same instruction faults again.
 constinit atomic<bool> has_reported{false};
+int reported_thread = 0;
+uintptr_t reported_pc = 0;
 // What the process ends with, from the beginning of its report.
 int ends_by = 0;
 siginfo_t ends_with;
@@ -126,9 +129,13 @@ void pass_on(Handled& h, siginfo_t* info, void* context) {
   }
 }
 
+uintptr_t crash_pc(const void* context) {
+  arch::Registers registers = arch::interrupted_registers(context);
+  return arch::pc_of(registers);
+}
+
 // [signal SIGSEGV: segmentation violation code=0x1 addr=0x0 pc=0x46d0d8]
 void print_signal(FdWriter& out, const Handled& h, const siginfo_t* info, const void* context) {
-  arch::Registers registers = arch::interrupted_registers(context);
   out.print("[signal %s: %s", h.name, h.text);
   if (!was_sent(info)) {
     out.print(" code=0x%x addr=0x%lx", static_cast<unsigned>(info->si_code),
@@ -136,7 +143,7 @@ void print_signal(FdWriter& out, const Handled& h, const siginfo_t* info, const 
   } else if (info->si_pid != own_pid) {
     out.print(" sent by process %d", info->si_pid);
   }
-  out.print(" pc=0x%lx]", static_cast<unsigned long>(arch::pc_of(registers)));
+  out.print(" pc=0x%lx]", static_cast<unsigned long>(crash_pc(context)));
 }
 
 struct Unwinding {
@@ -192,20 +199,23 @@ void print_crash(const Handled& h, const siginfo_t* info, const void* context) {
   resume_report();
 }
 
-void report_crash(Handled& h, siginfo_t* info, void* context) {
-  if (h.has_handler()) {
-    wait_for_other_report();
-    const bool is_ours = current_g() != nullptr && !sanitizers_enabled;
-    if (is_ours && !has_reported.exchange(true, relaxed) && begin_passing_report()) {
-      print_crash(h, info, context);
-      end_passing_report();
-    }
-    return;
-  }
+// Before a handler that was there before ours, and that may let the process go on.
+void report_passing_crash(const Handled& h, const siginfo_t* info, const void* context) {
+  wait_for_other_report();
+  if (current_g() == nullptr || sanitizers_enabled) return;
+  if (has_reported.exchange(true, relaxed) || !begin_passing_report()) return;
+  reported_thread = os::thread_id();
+  reported_pc = crash_pc(context);
+  print_crash(h, info, context);
+  end_passing_report();
+}
+
+void report_last_crash(const Handled& h, const siginfo_t* info, const void* context) {
   begin_report();
   ends_with = *info;
   ends_by = h.number;
-  print_crash(h, info, context);
+  const bool is_known = reported_thread == os::thread_id() && reported_pc == crash_pc(context);
+  if (!is_known) print_crash(h, info, context);
   finish_trace();
   os::set_alarm(0);  // a core file may take its time
 }
@@ -231,7 +241,9 @@ void on_crash(int number, siginfo_t* info, void* context) {
       begin_report();
       report_overflow(m, overflowing, {deep_pcs, unwind_crash(context)});
     }
-    if (reports_all) report_crash(h, info, context);
+    if (reports_all) {
+      (h.has_handler() ? report_passing_crash : report_last_crash)(h, info, context);
+    }
     pass_on(h, info, context);
   }
   errno = saved_errno;
