@@ -140,7 +140,7 @@ void print_signal(FdWriter& out, const Handled& h, const siginfo_t* info, const 
   if (!was_sent(info)) {
     out.print(" code=0x%x addr=0x%lx", static_cast<unsigned>(info->si_code),
               reinterpret_cast<unsigned long>(info->si_addr));
-  } else if (info->si_pid != own_pid) {
+  } else if (info->si_pid != os::process_id()) {
     out.print(" sent by process %d", info->si_pid);
   }
   out.print(" pc=0x%lx]", static_cast<unsigned long>(crash_pc(context)));

@@ -157,7 +157,8 @@ void write_text(const std::exception_ptr& exception) {
 // The panic handler of g threw, or called goexit() or std::terminate.
 [[noreturn]] void report_after_failure(G* g) {
   const std::type_info* type = abi::__cxa_current_exception_type();
-  const bool threw = !g->head->exits && type != nullptr;
+  const bool threw =
+      !g->head->exits && type != nullptr && std::current_exception() != handled_exception();
   warn("the panic handler ended with %s: the report goes on",
        threw ? short_symbol(type->name()).c_str() : "goexit() or std::terminate");
   report_handled(g);
