@@ -9,7 +9,7 @@
 //    never moves the caller. Do not keep the address of a thread_local, or of errno, nor hold a
 //    std::mutex, across a blocking call (docs/PARKING.md).
 //  - A signal handler must not call Gofer, not even a function that never waits.
-//  - An exception that leaves a goroutine's function ends the process with a report.
+//  - An exception that leaves a goroutine's function ends the process with a report (panic.h).
 //  - When main returns or exit() is called, goroutines continue like detached threads until the
 //    process is gone. So the destructor of a static object may wait for goroutines, and must wait
 //    for those that use the object. A goroutine that calls exit() runs the exit handlers as a

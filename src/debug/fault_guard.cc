@@ -1,10 +1,12 @@
 // Runs code that may fault. libdw does not survive a malloc that fails at the wrong moment, nor
 // every broken file, but the report must survive both.
 //
-// If two threads need it at once, one waits. While the code runs, the signals by which it could fail have our handlers, and this thread has no
-// alternate signal stack. The report of a stack overflow runs on that stack already, and a second
-// signal would begin at its top and overwrite the report's frames. If another thread faults
-// meanwhile, the handler that was there before runs, on that thread's own alternate stack.
+// If two threads need it at once, one waits. While the code runs, the signals by which it could
+// fail have our handlers, and this thread has no alternate signal stack. The report of a stack
+// overflow runs on that stack already, and a second signal would begin at its top and overwrite the
+// report's frames. (If the caller itself runs there, the stack cannot be taken away. Then a second
+// signal begins below the caller's frames.) If another thread faults meanwhile, the handler that
+// was there before runs, on that thread's own alternate stack.
 #include "debug/fault_guard.h"
 
 #include <unistd.h>

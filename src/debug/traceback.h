@@ -22,8 +22,9 @@ struct FrameOptions {
   bool no_malloc = false;
 };
 
-/// Returns whether one of these functions is malloc or one of its family, or fork. A signal handler that has
-/// interrupted such a function must not allocate, because its thread may hold the allocator's lock.
+/// Returns whether one of these functions is malloc or one of its family, or fork. A signal handler
+/// that has interrupted such a function must not allocate, because its thread may hold the
+/// allocator's lock.
 bool is_in_malloc(std::span<const uintptr_t> pcs);
 
 /// Prints one entry per function, also for inlined functions (without an offset):

@@ -46,6 +46,18 @@ TEST(DebugEnv, ReadsEveryKey) {
   EXPECT_EQ(complaints, Lines{});
 }
 
+TEST(DebugEnv, ReadsTheKeysOfReports) {
+  EXPECT_TRUE(parse(nullptr).crash_report);
+  EXPECT_FALSE(parse(nullptr).panic_exits);
+  EXPECT_FALSE(parse("crash=0").crash_report);
+  EXPECT_TRUE(parse("crash=1").crash_report);
+  EXPECT_TRUE(parse("panic=exit").panic_exits);
+  EXPECT_FALSE(parse("panic=exit,panic=abort").panic_exits);
+  EXPECT_EQ(complaints, Lines{});
+  EXPECT_FALSE(parse("panic=1").panic_exits);
+  EXPECT_EQ(complaints, Lines{"gofer: GOFER_DEBUG: panic=1 is neither abort nor exit: ignored"});
+}
+
 TEST(DebugEnv, ReadsTheKeysOfPreemptionAndTraces) {
   EXPECT_EQ(parse(nullptr).schedtrace_ms, 0);
   EXPECT_FALSE(parse(nullptr).scheddetail);

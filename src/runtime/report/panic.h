@@ -34,8 +34,8 @@ void print_goroutines();
 
 inline constexpr size_t max_report_frames = 100;
 
-/// g, or the calling thread if g is nullptr, with its frames; of a deep recursion only the innermost
-/// and the outermost ones.
+/// g, or the calling thread if g is nullptr, with its frames; of a deep recursion only the
+/// innermost and the outermost ones.
 void print_running(G* g, std::span<const uintptr_t> pcs, const FrameOptions& options = {});
 
 }  // namespace gofer::internal
