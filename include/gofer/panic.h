@@ -52,7 +52,7 @@ using panic_handler = void (*)(const panic_info& panic);
 ///  - While f runs, the other goroutines go on, and exit() and the end of main() wait for f in
 ///    other threads. So an f that may wait for long needs a time limit of its own.
 /// f is called once. If an exception leaves another goroutine meanwhile, that goroutine waits for
-/// the end.
+/// the end. In the child of a fork f is not called.
 GOFER_API panic_handler set_panic_handler(panic_handler f) noexcept;
 
 }  // namespace gofer

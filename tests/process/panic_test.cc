@@ -207,6 +207,13 @@ TEST(PanicHandler, IsWaitedForByAnExit) {
   }
 }
 
+TEST(PanicHandler, IsNotCalledInTheChildOfAFork) {
+  const ChildResult r = panic("handler_and_fork");
+  EXPECT_TRUE(r.exited_with(0)) << r;
+  EXPECT_EQ(r.out, "child=6\n") << r;
+  EXPECT_EQ(r.err.find("panic: std::runtime_error: in the child\n\ngoroutine "), 0u) << r;
+}
+
 TEST(PanicHandler, IsCalledOnceIfManyThrow) {
   const ChildResult r = panic("many_throw");
   EXPECT_TRUE(r.killed_by(SIGABRT)) << r;

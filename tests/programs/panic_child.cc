@@ -2,6 +2,7 @@
 // what they may do, and what they may not.
 #include <gofer/gofer.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -186,6 +187,21 @@ int handler_never_returns() {
   return 0;
 }
 
+int handler_and_fork() {
+  gofer::set_panic_handler(shows);
+  gofer::wait_group wg;
+  wg.go([] {
+    const pid_t child = fork();
+    if (child == 0) throw std::runtime_error("in the child");
+    int status = 0;
+    require(waitpid(child, &status, 0) == child, "a child to wait for");
+    std::printf("child=%d\n", WIFSIGNALED(status) ? WTERMSIG(status) : -WEXITSTATUS(status));
+    std::fflush(stdout);
+  });
+  wg.wait();
+  return 0;
+}
+
 // ---- terminate handlers that were there before
 
 int with_terminate(std::terminate_handler handler) {
@@ -275,6 +291,7 @@ int main(int argc, char** argv) {
                        {"handler_is_slow_and_a_thread_exits", handler_is_slow_and_a_thread_exits},
                        {"many_throw", many_throw},
                        {"handler_never_returns", handler_never_returns},
+                       {"handler_and_fork", handler_and_fork},
                        {"terminate_returns", terminate_returns},
                        {"terminate_exits", terminate_exits},
                        {"terminate_aborts", terminate_aborts},

@@ -151,10 +151,10 @@ struct Unwinding {
   size_t found;
 };
 
-// Returns the number of entries in deep_pcs. They are cleared before, so that a fault of the
-// unwinder in a broken stack leaves the frames that it had found.
+// Returns the number of entries in deep_pcs. Those of an earlier report are cleared before, so that
+// a fault of the unwinder in a broken stack leaves the frames that it had found.
 size_t unwind_crash(const void* context) {
-  deep_pcs[0] = 0;
+  for (size_t i = 0; i < max_depth && deep_pcs[i] != 0; ++i) deep_pcs[i] = 0;
   Unwinding unwinding{context, 0};
   const auto run = [](void* argument) {
     auto& to = *static_cast<Unwinding*>(argument);
@@ -168,7 +168,6 @@ size_t unwind_crash(const void* context) {
   return unwinding.found;
 }
 
-// Returns the goroutine that the signal has interrupted, or nullptr in a thread, and on g0.
 void print_crash(const Handled& h, const siginfo_t* info, const void* context) {
   M* m = current_m();
   G* g = current_g();

@@ -25,6 +25,7 @@
 #include "debug/symbol_name.h"
 #include "os/process.h"
 #include "os/signal.h"
+#include "runtime/process/process_state.h"
 #include "runtime/procs/current.h"
 #include "runtime/report/panic.h"
 #include "runtime/report/reporter.h"
@@ -172,11 +173,12 @@ void write_text(const std::exception_ptr& exception) {
   }
 }
 
-// Returns if there is no handler. What has called std::terminate is inside of the runtime, or on
-// g0, if it is the runtime itself.
+// Returns if there is no handler, or nothing in which it could run: inside of the runtime, which has
+// called std::terminate itself then, and in the child of a fork.
 void call_panic_handler(G* g) {
   const panic_handler f = handler.load(acquire);
   if (f == nullptr || current_m()->in_runtime.load(relaxed) != 0) return;
+  if (process.forked.load(relaxed)) return;
   G* nobody = nullptr;
   if (!in_handler.compare_exchange_strong(nobody, g, acq_rel)) park_for_ever();
   expect_report_of(g);

@@ -102,10 +102,12 @@ void resume_report() {
 }
 
 void wait_for_other_report() {
+  constexpr int64_t patience_ns = 2'000'000'000;  // it may need a lock that the caller holds
   for (;;) {
     const uint32_t before = reporter.load(acquire);
     if (before == 0 || (before & closing) != 0 || (before & ~passing) == self()) return;
-    os::futex_wait(&reporter, before);
+    const bool passes = (before & passing) != 0;
+    if (!os::futex_wait(&reporter, before, passes ? patience_ns : -1)) return;
   }
 }
 

@@ -38,7 +38,8 @@ void end_passing_report();
 /// unless g ends it.
 void expect_report_of(G* g);
 
-/// If another thread makes a report, sleeps until that ends, as a rule with the process.
+/// If another thread makes a report, sleeps until that ends, as a rule with the process. For a
+/// report after which the process may go on, waits two seconds at most.
 void wait_for_other_report();
 /// The same, for a thread that is about to end the process.
 void wait_for_report();
