@@ -94,6 +94,9 @@ TEST(InternalName, IsOneOfTheLibraryOrOfTheMachinery) {
   EXPECT_TRUE(is_internal_name("gofer::run<...>::{lambda#1}"));
   EXPECT_TRUE(is_internal_name("__cxa_throw"));
   EXPECT_TRUE(is_internal_name("__libc_start_main"));
+  EXPECT_TRUE(is_internal_name("__pthread_kill_implementation"));
+  EXPECT_TRUE(is_internal_name("__clang_call_terminate"));
+  EXPECT_FALSE(is_internal_name("abort"));
   EXPECT_FALSE(is_internal_name("gofer::wait_group::wait"));
   EXPECT_FALSE(is_internal_name("gofer::chan<int>::send"));
   EXPECT_FALSE(is_internal_name("main"));

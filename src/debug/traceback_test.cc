@@ -386,8 +386,8 @@ TEST(Signal, TellsWhetherItInterruptedMalloc) {
   const auto at = [](const char* name) {
     return reinterpret_cast<uintptr_t>(dlsym(RTLD_DEFAULT, name)) + 1;
   };
-  EXPECT_FALSE(is_in_malloc(Pcs{at("abort"), 0x1234}));
-  for (const char* name : {"malloc", "free", "calloc", "realloc", "posix_memalign"}) {
+  EXPECT_FALSE(is_in_malloc(Pcs{at("abort"), at("vfork"), 0x1234}));
+  for (const char* name : {"malloc", "free", "calloc", "realloc", "posix_memalign", "fork"}) {
     EXPECT_TRUE(is_in_malloc(Pcs{at("abort"), at(name)})) << name;
   }
 }

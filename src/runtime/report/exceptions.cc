@@ -173,7 +173,7 @@ void write_text(const std::exception_ptr& exception) {
   }
 }
 
-// Returns if there is no handler, or nothing in which it could run: inside of the runtime, which has
+// Returns if there is no handler, or if it cannot run: inside of the runtime, which has
 // called std::terminate itself then, and in the child of a fork.
 void call_panic_handler(G* g) {
   const panic_handler f = handler.load(acquire);
