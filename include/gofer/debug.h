@@ -50,9 +50,9 @@ struct dump_options {
 ///
 /// May be called in any goroutine and thread, any number of times, but not in a signal handler.
 /// Scheduling stops for as long as it takes to collect the traces (20 to 40 ms for 100,000
-/// goroutines), not for the output. Goroutines that compute or are in system calls go on meanwhile; the calls
-/// are started again, so a call with a relative time limit begins it anew. Nothing waits for locks
-/// that goroutines hold, malloc's among them.
+/// goroutines), not for the output. Goroutines that compute or are in system calls go on meanwhile;
+/// the calls are started again, so a call with a relative time limit begins it anew. Nothing waits
+/// for locks that goroutines hold, malloc's among them.
 GOFER_API void dump(int fd, const dump_options& options = {});
 GOFER_API void dump(std::ostream& out, const dump_options& options = {});
 

@@ -18,8 +18,8 @@ namespace gofer::internal {
 /// assembly that stopped it, its sp the value there. It must not run meanwhile. Ends at a frame
 /// whose CFI declares the return address undefined, at code without CFI, or when `pcs` is full;
 /// gives the number of entries, at least 1 when there is room. No malloc, and no lock (glibc 2.35):
-/// fit for signal handlers.
-/// If `cfas` is not empty, it is as large as `pcs` and gets the stack pointers that the frames have.
+/// fit for signal handlers. If `cfas` is not empty, it is as large as `pcs` and gets the stack
+/// pointer of each frame.
 size_t unwind(const arch::Registers& from, std::span<uintptr_t> pcs,
               std::span<uintptr_t> cfas = {});
 
