@@ -36,8 +36,7 @@ constinit atomic<int> reporter{0};
 
 // The trace ends with what the process did last, if that can be written.
 [[noreturn]] void end_report() {
-  constexpr int64_t longest_ns = 2'000'000'000;
-  tracer::finish_at_exit(longest_ns);
+  tracer::finish_at_report();
   os::end_process(report_exit_code);
 }
 
@@ -140,6 +139,7 @@ constinit AskedForText asked;
   G* g = current_g();
   if (g == nullptr) {
     wait_for_report();
+    tracer::finish_at_report();
     if (next_terminate != nullptr) next_terminate();
     std::abort();
   }
@@ -251,6 +251,7 @@ void assertion_failed(const char* condition, const char* file, int line) {
   uintptr_t pcs[max_report_frames];
   const size_t n = unwind_here(pcs, 0);
   print_frames(STDERR_FILENO, {pcs, n}, {.hide_internal = false});
+  tracer::finish_at_report();
   std::abort();
 }
 

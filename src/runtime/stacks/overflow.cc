@@ -17,6 +17,7 @@
 #include "os/thread.h"
 #include "runtime/procs/current.h"
 #include "runtime/report/panic.h"
+#include "runtime/trace/session.h"
 
 namespace gofer::internal {
 namespace {
@@ -66,6 +67,7 @@ void print_overflow(size_t n) {
     out.print("fatal error: stack overflow\n\n");
   }
   print_overflow(frames);
+  tracer::finish_at_report();
   os::reset_signal(SIGABRT);
   std::abort();
 }
