@@ -55,6 +55,13 @@ int throws() {
   return 0;
 }
 
+int throws_recorded() {
+  gofer::trace::flight_recorder recorder(
+      {.keep = 1s, .report_path = gofer::test::scenario_argument});
+  recorder.start();
+  return throws();
+}
+
 int forks() {
   gofer::run(work);
   const pid_t child = fork();
@@ -77,7 +84,7 @@ int quick_exits() {
 int overflow(int n) {
   volatile char some[1000];
   some[0] = static_cast<char>(n);
-  return overflow(n + 1) + some[0];
+  return n < 0 ? 0 : overflow(n + 1) + some[0];
 }
 int overflows() {
   gofer::run([] {
@@ -143,6 +150,7 @@ int main(int argc, char** argv) {
                                     {"exits", exits},
                                     {"deadlock", deadlock},
                                     {"throws", throws},
+                                    {"throws_recorded", throws_recorded},
                                     {"forks", forks},
                                     {"says_pid", says_pid},
                                     {"says_secure", says_secure},

@@ -160,9 +160,8 @@ void prepare() {
   install_exit_handlers();
   os::at_fork_in_child(on_fork_child);
   prepared = true;
-  if (const char* path = secure_variable("GOFER_TRACE"); path != nullptr) {
-    tracer::start_from_environment(path);
-  }
+  tracer::start_from_environment(secure_variable("GOFER_TRACE"),
+                                 secure_variable("GOFER_TRACE_FLIGHT"));
 }
 
 }  // namespace

@@ -1,41 +1,21 @@
-// A trace from its begin to its end.
-//
-// Begin: begin.cc. End of a generation, after a second or 16 MB: generations.cc. End of the trace:
-// the generation becomes 0 as if that were the next one.
-//
-// The tracer's thread writes full buffers to the file as they come. It is a foreign thread that
-// holds no lock while it writes, and the scheduler does not wait for it. To name functions it
-// allocates; a paused goroutine may have the allocator's lock, but it will be given a P, whatever
-// the tracer's thread does. What the threads write meanwhile takes memory, up to a limit. Beyond
-// it, or if the file cannot be written, the trace ends: the generation that is not complete is left
-// out, so that what is in the file stays valid.
-//
-// What other threads ask of the tracer's thread names the trace that it is about, because a trace
-// may end by itself at any moment, and another one begin.
+// What other threads do to begin and end a trace: begin.cc has the begin itself, tracer_thread.cc
+// what happens until its end.
 #include "runtime/trace/session.h"
 
-#include <signal.h>
-
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <new>
 #include <system_error>
 
-#include "debug/fd_writer.h"
 #include "os/clock.h"
-#include "os/thread.h"
+#include "os/futex.h"
 #include "runtime/process/start.h"
-#include "runtime/procs/current.h"
 #include "runtime/procs/stop_world.h"
-#include "runtime/report/panic.h"
 #include "runtime/sched/sched_lock.h"
 #include "runtime/trace/begin.h"
 #include "runtime/trace/clock.h"
-#include "runtime/trace/generations.h"
+#include "runtime/trace/control.h"
 #include "runtime/trace/hooks.h"
-#include "runtime/trace/output.h"
-#include "runtime/trace/tables.h"
 
 namespace gofer::internal::tracer {
 
@@ -43,168 +23,15 @@ constinit Session session;
 
 namespace {
 
-constexpr int64_t generation_ns = 1'000'000'000;
-constexpr uint64_t generation_bytes = 16u << 20;
-
-enum State : uint32_t { off, starting, recording };
-
-// What the tracer's thread does for another one, which waits for it. One at a time.
-struct Errand {
-  enum State : uint32_t { free, taken, asked, done };
-  atomic<uint32_t> state{free};  // a futex
-  // Of the thread that has taken it; while it is asked for, of the tracer's thread.
-  int fd = -1;
-  bool owned = false;
-  int result = 0;  // an errno value
-};
-
-struct Control {
-  atomic<uint32_t> state{off};
-  atomic<bool> has_thread{false};
-  Errand errand;
-
-  atomic<uint64_t> end_wanted{0};    // the greatest number of a trace that was to end
-  atomic<int64_t> end_wanted_ns{0};  // when that was
-  atomic<uint32_t> ends{0};          // traces that have ended; a futex
-  atomic<uint64_t> ended{0};         // the number of the last one
-  atomic<int> result{0};             // of the last one
-  atomic<int> untold{0};             // the same until it is told to a caller
-
-  // Of the thread that has the state, which is the tracer's while a trace is recorded.
-  uint64_t last_generation = 0;  // of all traces
-  Output output;
-};
-constinit Control control;
-
-bool is_to_end() {
-  return control.end_wanted.load(acquire) >= session.number.load(relaxed) ||
-         session.failure.load(relaxed) != 0;
-}
-
-// --- The file. On the tracer's thread.
-
-// How long the output may stand still: while the trace is recorded, as long as there is memory.
-int64_t patience(int64_t since_ns) {
-  if (session.failure.load(relaxed) != 0) return 0;
-  if (!is_to_end()) return INT64_MAX;
-  return std::max(since_ns, control.end_wanted_ns.load(relaxed)) +
-         longest_standstill_ns.load(relaxed);
-}
-
-void write_bytes(const void* bytes, size_t size) {
-  if (session.failure.load(relaxed) != 0) return;
-  if (const int error = control.output.write(bytes, size); error != 0) fail(error);
-}
-
-void write_full(uint64_t generation) {
-  for (Buffer* b = take_full(generation); b != nullptr;) {
-    Buffer* next = b->next;
-    write_bytes(batch_of(b), batch_size(b));
-    give_back(b);
-    b = next;
-  }
-}
-
-// --- The tracer's thread.
-
-void end_generation(uint64_t old, uint64_t next) {
-  close_generation(next);
-  write_full(old);
-  static Used used;
-  note_used(old, used);
-  write_tables(used, old, now(), write_bytes);
-  buffers.bytes.store(0, relaxed);
-  if (session.failure.load(relaxed) == 0) control.output.mark_complete();
-}
-
-void end_trace(uint64_t open) {
-  on.store(false, seq_cst);
-  end_generation(open, 0);
-  const int failure = session.failure.load(relaxed);
-  if (failure != 0) {
-    // What was written after the failure is of the same generation.
-    drop_full(open);
-    drop_full(open + 1);
-    control.output.cut_incomplete();
-    warn("the trace ends early: %s", std::strerror(failure));
-  }
-  control.output.close();
-  release_free_buffers();
-  control.last_generation = open;
-  control.result.store(failure, relaxed);
-  control.untold.store(failure, relaxed);
-  control.ended.store(session.number.load(relaxed), release);
-  control.state.store(off, release);
-  control.ends.fetch_add(1, release);
-  os::futex_wake(&control.ends, 1 << 30);
-}
-
-// Records until the trace is to end.
-void record_trace() {
-  uint64_t open = session.generation.load(relaxed);
-  int64_t next_ns = os::now_ns() + generation_ns;
-  for (;;) {
-    const int64_t left = next_ns - os::now_ns();
-    if (left > 0 && !is_to_end() && buffers.bytes.load(relaxed) < generation_bytes) {
-      session.work.wait(left);
-    }
-    write_full(open);
-    if (is_to_end()) break;
-    const int64_t time = os::now_ns();
-    if (time < next_ns && buffers.bytes.load(relaxed) < generation_bytes) continue;
-    end_generation(open, open + 1);
-    ++open;
-    next_ns = time + generation_ns;
-    if (open % generations_between_sweeps == 0) sweep_marks(open);
-  }
-  end_trace(open);
-}
-
-void set_errand(Errand::State state) {
-  control.errand.state.store(state, release);
-  os::futex_wake(&control.errand.state, 1 << 30);
-}
-
-void serve_errand() {
-  Errand& errand = control.errand;
-  if (errand.state.load(acquire) != Errand::asked) return;
-  errand.result = control.output.open(errand.fd, errand.owned, patience);
-  set_errand(Errand::done);
-}
-
-void* thread_main(void*) {
-  os::name_thread("gofer-trace");
-  for (;;) {
-    session.work.wait(-1);
-    serve_errand();
-    if (control.state.load(acquire) == recording) record_trace();
-  }
-}
-
-// --- Other threads.
-
-// Once. The thread takes no signals.
-int start_thread() {
-  if (control.has_thread.load(relaxed)) return 0;
-  sigset_t all;
-  sigset_t was;
-  sigfillset(&all);
-  os::set_signal_mask(SIG_SETMASK, &all, &was);
-  control.has_thread.store(true, relaxed);  // before the detector of deadlocks can count it
-  const int error = os::start_thread(thread_main, nullptr);
-  if (error != 0) control.has_thread.store(false, relaxed);
-  os::set_signal_mask(SIG_SETMASK, &was, nullptr);
-  return error;
-}
-
-// Lets the tracer's thread write the header: a signal such as SIGPIPE would be the caller's.
-int open_output(int fd, bool owned) {
+// Has the tracer's thread write: signals such as SIGPIPE would be the caller's.
+int run_errand(uint64_t flight, int fd, bool owned) {
   Errand& errand = control.errand;
   uint32_t before = Errand::free;
   while (!errand.state.compare_exchange_strong(before, Errand::taken, acquire)) {
     os::futex_wait(&errand.state, before);
     before = Errand::free;
   }
+  errand.flight = flight;
   errand.fd = fd;
   errand.owned = owned;
   set_errand(Errand::asked);
@@ -222,13 +49,29 @@ bool take_state(State from, State to) {
   return control.state.compare_exchange_strong(expected, to, acq_rel);
 }
 
+int set_up_flight(const Flight& flight) {
+  const char* path = flight.report_path != nullptr ? flight.report_path : "";
+  if (std::strlen(path) >= sizeof control.report_path) return ENAMETOOLONG;
+  std::strcpy(control.report_path, path);
+  control.recorder.begin(flight.limits);
+  return 0;
+}
+
+struct Plan {
+  int fd = -1;
+  bool owns_fd = false;
+  const Flight* flight = nullptr;  // instead of the descriptor
+};
+
 // The part of a start that comes before the world has to stop.
-int prepare(int fd, bool owns_fd) {
+int prepare(const Plan& plan) {
   if (!take_state(off, starting)) return EBUSY;
   int error = start_thread();
   if (error == 0) {
     set_clock();
-    error = open_output(fd, owns_fd);
+    control.in_memory.store(plan.flight != nullptr, relaxed);
+    error =
+        plan.flight != nullptr ? set_up_flight(*plan.flight) : run_errand(0, plan.fd, plan.owns_fd);
   }
   if (error != 0) control.state.store(off, release);
   return error;
@@ -251,28 +94,22 @@ int start_runtime_if_possible() {
   return 0;
 }
 
-}  // namespace
-
-void fail(int error) {
-  int none = 0;
-  if (session.failure.compare_exchange_strong(none, error, relaxed)) session.work.signal();
-}
-
-int start_recording(int fd, bool owns_fd) {
+int start_trace(const Plan& plan, uint64_t* number) {
   if (const int error = start_runtime_if_possible(); error != 0) return error;
-  if (const int error = prepare(fd, owns_fd); error != 0) return error;
+  if (const int error = prepare(plan); error != 0) return error;
   M* m = stop_the_world();
   {
     LockGuard guard(sched_lock);
     begin_trace(m, control.last_generation + 1);
   }
   start_the_world(m);
+  if (number != nullptr) *number = session.number.load(relaxed);
   begin_recording();
   return 0;
 }
 
-int start_first_recording(int fd) {
-  if (const int error = prepare(fd, true); error != 0) return error;
+int start_first_trace(const Plan& plan) {
+  if (const int error = prepare(plan); error != 0) return error;
   {
     LockGuard guard(sched_lock);
     begin_trace(nullptr, control.last_generation + 1);
@@ -281,7 +118,52 @@ int start_first_recording(int fd) {
   return 0;
 }
 
-bool is_recording() { return control.state.load(acquire) == recording; }
+int end_and_wait(uint64_t number) {
+  request_end(number);
+  for (;;) {
+    const uint32_t ends = control.ends.load(acquire);
+    const uint64_t ended = control.ended.load(acquire);
+    if (ended > number) return 0;
+    if (ended == number) break;
+    os::futex_wait(&control.ends, ends);
+  }
+  control.untold[control.in_memory.load(relaxed)].store(0, relaxed);
+  return control.result.load(relaxed);
+}
+
+// It may have ended by itself.
+int result_of_ended(bool in_memory) {
+  const int failure = control.untold[in_memory].exchange(0, relaxed);
+  return failure != 0 ? failure : EINVAL;
+}
+
+}  // namespace
+
+void fail(int error) {
+  int none = 0;
+  if (session.failure.compare_exchange_strong(none, error, relaxed)) session.work.signal();
+}
+
+int start_recording(int fd, bool owns_fd) {
+  return start_trace({.fd = fd, .owns_fd = owns_fd}, nullptr);
+}
+
+int start_flight(const Flight& flight, uint64_t* number) {
+  return start_trace({.flight = &flight}, number);
+}
+
+int start_first_recording(int fd) { return start_first_trace({.fd = fd, .owns_fd = true}); }
+
+int start_first_flight(const Flight& flight) { return start_first_trace({.flight = &flight}); }
+
+bool is_recording() {
+  return control.state.load(acquire) == recording && !control.in_memory.load(relaxed);
+}
+
+bool is_flight_recording(uint64_t number) {
+  return control.state.load(acquire) == recording && control.in_memory.load(relaxed) &&
+         session.number.load(relaxed) == number;
+}
 
 void request_end(uint64_t number) {
   uint64_t before = control.end_wanted.load(relaxed);
@@ -294,26 +176,20 @@ void request_end(uint64_t number) {
 }
 
 int stop_recording() {
-  if (control.state.load(acquire) != recording) {
-    // It may have ended by itself.
-    const int failure = control.untold.exchange(0, relaxed);
-    return failure != 0 ? failure : EINVAL;
-  }
-  const uint64_t number = session.number.load(relaxed);
-  request_end(number);
-  for (;;) {
-    const uint32_t ends = control.ends.load(acquire);
-    const uint64_t ended = control.ended.load(acquire);
-    if (ended > number) return 0;
-    if (ended == number) break;
-    os::futex_wait(&control.ends, ends);
-  }
-  control.untold.store(0, relaxed);
-  return control.result.load(relaxed);
+  return is_recording() ? end_and_wait(session.number.load(relaxed)) : result_of_ended(false);
+}
+
+int stop_flight(uint64_t number) {
+  if (is_flight_recording(number)) return end_and_wait(number);
+  return control.ended.load(acquire) == number ? result_of_ended(true) : EINVAL;
+}
+
+int write_flight(uint64_t number, int fd) {
+  return is_flight_recording(number) ? run_errand(number, fd, false) : EINVAL;
 }
 
 void finish_at_exit(int64_t limit_ns) {
-  if (control.state.load(acquire) != recording) return;
+  if (!is_recording()) return;
   const uint64_t number = session.number.load(relaxed);
   request_end(number);
   const int64_t end = os::now_ns() + limit_ns;
@@ -327,7 +203,18 @@ void finish_at_exit(int64_t limit_ns) {
 
 void finish_at_report() {
   constexpr int64_t longest_ns = 2'000'000'000;
+  constexpr int64_t longest_flight_ns = 10'000'000'000;
   finish_at_exit(longest_ns);
+  if (!is_flight_recording(session.number.load(relaxed))) return;
+  uint32_t none = Control::none;
+  control.report.compare_exchange_strong(none, Control::wanted, acq_rel);
+  session.work.signal();
+  const int64_t end = os::now_ns() + longest_flight_ns;
+  while (control.report.load(acquire) == Control::wanted) {
+    const int64_t left = end - os::now_ns();
+    if (left <= 0) return;
+    os::futex_wait(&control.report, Control::wanted, left);
+  }
 }
 
 void forget_in_child() {

@@ -7,6 +7,7 @@
 #include "runtime/base/atomic.h"
 #include "runtime/threads/m.h"
 #include "runtime/trace/buffers.h"
+#include "runtime/trace/recorder.h"
 
 namespace gofer::internal::tracer {
 
@@ -28,14 +29,28 @@ void fail(int error);
 int start_recording(int fd, bool owns_fd);
 int stop_recording();
 bool is_recording();
-/// The same when the runtime starts and has no threads yet.
+
+/// The same for a trace of which only the last part is kept, in memory. It is known by its number.
+struct Flight {
+  Recorder::Limits limits;
+  const char* report_path;  // where a report writes it (create_file), or nullptr
+};
+inline constexpr Recorder::Limits default_limits{10'000'000'000, 16u << 20};
+int start_flight(const Flight& flight, uint64_t* number);
+int stop_flight(uint64_t number);
+bool is_flight_recording(uint64_t number);
+/// Writes what is kept as a trace to the descriptor. The recording goes on.
+int write_flight(uint64_t number, int fd);
+
+/// When the runtime starts and has no threads yet.
 int start_first_recording(int fd);
+int start_first_flight(const Flight& flight);
 
 /// The trace of this number is to end, if it is still being recorded.
 void request_end(uint64_t number);
 
-/// The process ends: what has been recorded is written, if that is possible within the time. Safe
-/// in signal handlers.
+/// The process ends: what has been recorded is written, if that is possible within the time. A
+/// report also writes what the flight recorder has. Safe in signal handlers.
 void finish_at_exit(int64_t limit_ns);
 void finish_at_report();
 /// In the child of a fork.
