@@ -67,7 +67,7 @@ TEST(FlightRecorder, WritesWhatHasHappened) {
   trace = written_by(recorder);
   EXPECT_TRUE(trace.texts.contains("first"));
   EXPECT_TRUE(trace.texts.contains("second"));
-  EXPECT_EQ(trace.generations, 2u);
+  EXPECT_GE(trace.generations, 2u);
   recorder.stop();
   EXPECT_EQ(tracer::buffers.mapped, 0);
 }
@@ -209,7 +209,7 @@ TEST(FlightRecorder, GoesOnAfterAWriteThatFails) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   run([] {
-    for (int i = 0; i < 100'000; ++i) yield();
+    for (int i = 0; i < 100'000; ++i) trace::log("more", "than the pipe takes");
   });
   recorder.write(ends[1], ec);
   EXPECT_EQ(ec, std::errc::timed_out);

@@ -97,24 +97,42 @@ void write_report() {
   }
 }
 
-void serve_report() {
-  if (control.report.load(acquire) != Control::wanted) return;
-  if (control.in_memory.load(relaxed) && control.report_path[0] != '\0') write_report();
+void finish_errand(int result) {
+  control.errand.result = result;
+  set_errand(Errand::done);
+}
+
+void finish_report() {
   control.report.store(Control::written, release);
   os::futex_wake(&control.report, 1 << 30);
 }
 
-void serve_errand() {
+// What is asked for while a trace is recorded. A generation has just ended if it is a flight.
+void serve() {
   Errand& errand = control.errand;
-  if (errand.state.load(acquire) != Errand::asked) return;
-  if (errand.flight == 0) {
-    errand.result = control.output.open(errand.fd, errand.owned, patience);
-  } else if (is_flight_recording(errand.flight)) {
-    errand.result = write_recorder(errand.fd, errand.owned);
-  } else {
-    errand.result = EINVAL;
+  if (errand.state.load(acquire) == Errand::asked) {
+    const bool about_this = is_flight_recording(errand.flight);
+    finish_errand(about_this ? write_recorder(errand.fd, errand.owned) : EINVAL);
   }
-  set_errand(Errand::done);
+  if (control.report.load(acquire) == Control::wanted) {
+    if (control.in_memory.load(relaxed) && control.report_path[0] != '\0') write_report();
+    finish_report();
+  }
+}
+
+// The same while none is. One may begin at any moment: what is about that one is served by serve().
+void serve_others() {
+  Errand& errand = control.errand;
+  if (errand.state.load(acquire) == Errand::asked) {
+    if (errand.flight == 0) {
+      finish_errand(control.output.open(errand.fd, errand.owned, patience));
+    } else if (!is_flight_recording(errand.flight)) {
+      finish_errand(EINVAL);
+    }
+  }
+  if (control.report.load(acquire) == Control::wanted && control.state.load(acquire) != recording) {
+    finish_report();
+  }
 }
 
 bool has_errand() {
@@ -185,7 +203,7 @@ void record_trace() {
     if (left > 0 && !is_to_end() && !has_errand() && !is_long_enough()) session.work.wait(left);
     if (!control.in_memory.load(relaxed)) {
       write_full(open);
-      serve_errand();
+      serve();
     }
     if (is_to_end()) break;
     const int64_t time = os::now_ns();
@@ -194,8 +212,7 @@ void record_trace() {
     ++open;
     next_ns = time + longest_generation_ns();
     if (open % generations_between_sweeps == 0) sweep_marks(open);
-    serve_errand();
-    serve_report();
+    serve();
   }
   end_trace(open);
 }
@@ -204,10 +221,8 @@ void* thread_main(void*) {
   os::name_thread("gofer-trace");
   for (;;) {
     session.work.wait(-1);
-    serve_errand();
     if (control.state.load(acquire) == recording) record_trace();
-    serve_errand();  // for a trace that has ended
-    serve_report();
+    serve_others();
   }
 }
 
