@@ -55,6 +55,21 @@ int throws() {
   return 0;
 }
 
+struct slow_to_tell : std::exception {
+  const char* what() const noexcept override {
+    std::this_thread::sleep_for(1600ms);
+    return "slow";
+  }
+};
+
+int throws_slowly() {
+  gofer::run([] {
+    { const gofer::trace::region region("just before"); }
+    throw slow_to_tell();
+  });
+  return 0;
+}
+
 int throws_recorded() {
   gofer::trace::flight_recorder recorder(
       {.keep = 1s, .report_path = gofer::test::scenario_argument});
@@ -150,6 +165,7 @@ int main(int argc, char** argv) {
                                     {"exits", exits},
                                     {"deadlock", deadlock},
                                     {"throws", throws},
+                                    {"throws_slowly", throws_slowly},
                                     {"throws_recorded", throws_recorded},
                                     {"forks", forks},
                                     {"says_pid", says_pid},

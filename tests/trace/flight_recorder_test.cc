@@ -283,11 +283,20 @@ TEST(FlightRecorderReport, IsWrittenByAFatalError) {
     if (internal::asan_enabled && scenario == std::string_view("overflows")) continue;
     const TraceFile file;
     const ChildResult child = run_child("traced_child", {scenario},
-                                        {std::string("GOFER_TRACE_FLIGHT=1s,1M,") + file.path()});
+                                        {std::string("GOFER_TRACE_FLIGHT=60s,1M,") + file.path()});
     EXPECT_TRUE(child.exited_with(2) || child.killed_by(SIGABRT)) << scenario << child;
     EXPECT_TRUE(child.err_has(std::string("s are in ") + file.path() + "\n")) << child;
     EXPECT_GE(file.read().count("GoCreate"), 10u) << scenario;
   }
+}
+
+// The report takes longer than what is kept.
+TEST(FlightRecorderReport, HasWhatLedToTheReport) {
+  const TraceFile file;
+  const ChildResult child = run_child("traced_child", {"throws_slowly"},
+                                      {std::string("GOFER_TRACE_FLIGHT=1s,") + file.path()});
+  EXPECT_TRUE(child.exited_with(2)) << child;
+  EXPECT_TRUE(file.read().texts.contains("just before"));
 }
 
 TEST(FlightRecorderReport, IsWrittenWhereTheProgramSays) {

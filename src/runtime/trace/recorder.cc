@@ -6,6 +6,7 @@
 #include <new>
 
 #include "os/memory.h"
+#include "runtime/process/process_state.h"
 #include "runtime/trace/back_date.h"
 #include "runtime/trace/buffers.h"
 #include "runtime/trace/clock.h"
@@ -111,9 +112,11 @@ void Recorder::drop_first() {
   os::release(dropped, dropped->mapped);
 }
 
-// What is left covers the time, if it may take so much memory. The last one always stays.
+// What is left covers the time, if it may take so much memory. The last one always stays. While a
+// report is made, which may take seconds, time does not count: what led to it is to be written.
 void Recorder::drop_old() {
-  const auto keep_ns = static_cast<uint64_t>(limits_.keep_ns);
+  const bool reporting = process.exiting.load(relaxed);
+  const uint64_t keep_ns = reporting ? UINT64_MAX : static_cast<uint64_t>(limits_.keep_ns);
   while (first_ != last_ &&
          (bytes_ > limits_.bytes || last_->end_ns - first_->next->begin_ns >= keep_ns)) {
     drop_first();
