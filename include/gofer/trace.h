@@ -11,6 +11,16 @@
 // GOFER_TRACE=app-%p.trace, where %p stands for the number of the process. docs/TRACING.md has
 // more.
 //
+// A flight recorder keeps the last seconds of the same in memory, and writes them when something
+// has gone wrong:
+//
+//   gofer::trace::flight_recorder recorder;
+//   recorder.start();
+//   ...
+//   if (took > limit) recorder.write("slow.trace");
+//
+// GOFER_TRACE_FLIGHT=10s,16M,app-%p.trace does so for an unchanged program that ends with a report.
+//
 // Marks of the program's own appear in the trace: tasks, which may span goroutines, regions, which
 // lie within one, messages and counters. While no trace is recorded a mark costs a few
 // instructions. Marks of threads that are not goroutines are not recorded.
@@ -18,6 +28,9 @@
 
 #include <gofer/detail/config.h>
 
+#include <atomic>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <system_error>
@@ -31,20 +44,75 @@ namespace gofer::trace {
 /// an error code.
 ///
 /// If the file cannot be written later, or the program makes events much faster than the disk takes
-/// them, the trace ends with a message on stderr. What is in the file then is valid.
+/// them, the trace ends with a message on stderr. What is in the file then is valid. A pipe or a
+/// socket may be slow, blocking or not, and without a reader: it holds up nothing but the trace.
 GOFER_API void start(const char* path);
 GOFER_API void start(const char* path, std::error_code& ec) noexcept;
 GOFER_API void start(int descriptor);
 GOFER_API void start(int descriptor, std::error_code& ec) noexcept;
 
 /// Ends the recording and returns when the file is complete. The error is that which ended the
-/// trace, or std::errc::invalid_argument if none is being recorded. A trace that is still being
-/// recorded when the process ends, by exit() or by a fatal error, is completed then.
+/// trace, std::errc::timed_out if the descriptor has taken nothing for five seconds, or
+/// std::errc::invalid_argument if none is being recorded. A trace that is still being recorded when
+/// the process ends, by exit() or by a fatal error, is completed then.
 GOFER_API void stop();
 GOFER_API void stop(std::error_code& ec) noexcept;
 
-/// True while a trace is being recorded.
+/// True while a trace is being recorded, other than by a flight recorder.
 GOFER_API bool is_recording() noexcept;
+
+struct flight_recorder_options {
+  /// What is recorded is kept for at least so long...
+  std::chrono::nanoseconds keep = std::chrono::seconds(10);
+  /// ...unless it takes more memory than this.
+  std::size_t bytes = std::size_t{16} << 20;
+  /// A file that is written if the process ends with a fatal error while the recorder is on. %p
+  /// stands for the number of the process. nullptr: none. start() makes a copy.
+  const char* report_path = nullptr;
+};
+
+/// Keeps the last part of an execution trace in memory, and writes it as a trace file on demand, as
+/// often as it is asked to. Recording costs what a trace costs, without the writing. A goroutine to
+/// which nothing has happened in what is kept does not appear in the file.
+///
+/// One trace is recorded at a time, by a recorder or by trace::start. The calls throw
+/// std::system_error or set an error code. write() and is_recording() may be called by several
+/// goroutines and threads at once.
+class GOFER_API flight_recorder {
+ public:
+  explicit flight_recorder(const flight_recorder_options& options = {}) noexcept
+      : options_(options) {}
+  /// Ends the recording.
+  ~flight_recorder();
+  flight_recorder(const flight_recorder&) = delete;
+  flight_recorder& operator=(const flight_recorder&) = delete;
+
+  /// Begins to record. Fails like trace::start: std::errc::device_or_resource_busy if a trace is
+  /// being recorded.
+  void start();
+  void start(std::error_code& ec) noexcept;
+  /// Ends the recording and forgets what it has kept. The error is that which has ended it before,
+  /// or std::errc::invalid_argument if the recorder is not on.
+  void stop();
+  void stop(std::error_code& ec) noexcept;
+
+  /// Writes what has been kept, up to this moment, and returns when the file is complete. The first
+  /// form makes a new file that only its owner may read, and removes it if it cannot be completed;
+  /// it fails if there is a file of that name. The second form writes to a descriptor. An error
+  /// ends the write only: std::errc::invalid_argument if the recorder is not on,
+  /// std::errc::timed_out if the descriptor has taken nothing for five seconds.
+  void write(const char* path) const;
+  void write(const char* path, std::error_code& ec) const noexcept;
+  void write(int descriptor) const;
+  void write(int descriptor, std::error_code& ec) const noexcept;
+
+  /// True while the recorder is on.
+  bool is_recording() const noexcept;
+
+ private:
+  flight_recorder_options options_;
+  std::atomic<std::uint64_t> number_{0};  // of the recording
+};
 
 namespace detail {
 

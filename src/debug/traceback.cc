@@ -356,14 +356,26 @@ void find_caller(void* argument) {
 
 Place describe_call(uintptr_t pc) {
   Creator creator{pc};
-  run_with_symbols(find_caller, &creator);
-  return {std::string(name_or_unknown(creator.frame)), creator.frame.file, creator.frame.line};
+  const bool settled = run_with_symbols(find_caller, &creator) || symbols_are_dead;
+  return {std::string(name_or_unknown(creator.frame)), creator.frame.file, creator.frame.line,
+          settled};
 }
 
 Place describe_entry(uintptr_t pc) {
   Creator entry{pc};
-  run_with_symbols(find_entry, &entry);
-  return {std::string(name_or_unknown(entry.frame)), {}, 0};
+  const bool settled = run_with_symbols(find_entry, &entry) || symbols_are_dead;
+  return {std::string(name_or_unknown(entry.frame)), {}, 0, settled};
+}
+
+uint64_t count_unloaded() {
+  uint64_t count = 0;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* result) {
+        *static_cast<uint64_t*>(result) = info->dlpi_subs;
+        return 1;  // each entry has the same count
+      },
+      &count);
+  return count;
 }
 
 namespace {

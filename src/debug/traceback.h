@@ -55,12 +55,16 @@ struct Place {
   std::string function;  // "?" if it is unknown
   std::string file;      // empty if no line is known
   int line = 0;
+  bool settled = true;  // false: the symbols were in use elsewhere, and another call may know more
 };
 /// The call before the return address `pc`, as in print_creator.
 Place describe_call(uintptr_t pc);
 /// The function at `pc` with which a goroutine begins. If that is the library's own, which calls
 /// what the program has passed to `go`: the name of this.
 Place describe_entry(uintptr_t pc);
+/// Counts the libraries that the program has unloaded: if it has changed, an address may belong to
+/// other code than before.
+uint64_t count_unloaded();
 
 /// The functions in which a call stands.
 struct CallPlaces {

@@ -3,6 +3,7 @@
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <cstdint>
 
 #include "os/raw_syscall.h"
@@ -24,6 +25,22 @@ FileType file_type(int fd) {
     return FileType::disk;
   }
   return S_ISSOCK(info.st_mode) ? FileType::socket : FileType::other;
+}
+
+int identify(int fd, FileId* id) {
+  struct stat info;
+  const int result = or_error(fstat(fd, &info));
+  if (result == 0) *id = {info.st_dev, info.st_ino};
+  return result;
+}
+
+int measure(int fd, off_t* size, off_t* position) {
+  struct stat info;
+  if (const int error = or_error(fstat(fd, &info)); error != 0) return error;
+  if (!S_ISREG(info.st_mode)) return -ESPIPE;
+  *size = info.st_size;
+  *position = lseek(fd, 0, SEEK_CUR);
+  return *position < 0 ? -ESPIPE : 0;
 }
 
 int open_event() { return or_error(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)); }

@@ -35,6 +35,16 @@ inline int unlink(const char* path) { return or_error(::unlink(path)); }
 int create(const char* path);
 inline int truncate(int fd, off_t size) { return or_error(::ftruncate(fd, size)); }
 
+/// Which file a descriptor is of, whatever its number.
+struct FileId {
+  dev_t device = 0;
+  ino_t number = 0;
+  bool operator==(const FileId&) const = default;
+};
+int identify(int fd, FileId* id);
+/// Of a regular file: its size and where the next write goes. -ESPIPE if it is another kind.
+int measure(int fd, off_t* size, off_t* position);
+
 /// O_NONBLOCK and its like.
 int get_flags(int fd);
 int set_flags(int fd, int flags);

@@ -30,6 +30,10 @@ inline int accept(int fd, sockaddr* from, socklen_t* size) {
 inline ssize_t send(int fd, const void* from, size_t size) {
   return or_error(::send(fd, from, size, MSG_NOSIGNAL));
 }
+/// -EAGAIN where send would block, even if the socket is a blocking one.
+inline ssize_t send_now(int fd, const void* from, size_t size) {
+  return or_error(::send(fd, from, size, MSG_NOSIGNAL | MSG_DONTWAIT));
+}
 inline ssize_t sendmsg(int fd, const msghdr* message) {
   return or_error(::sendmsg(fd, message, MSG_NOSIGNAL));
 }

@@ -239,6 +239,28 @@ TEST(TraceStress, TracesBeginAndEndAtAnyMoment) {
   }
 }
 
+TEST(TraceStress, FlightRecordersWriteAtAnyMoment) {
+  const auto end = Clock::now() + stress_time();
+  std::minstd_rand random(static_cast<unsigned>(getpid()));
+  int traces = 0;
+  const Storm storm;
+  while (Clock::now() < end && !HasFailure()) {
+    const auto keep = std::chrono::milliseconds(1 + random() % 200);
+    trace::flight_recorder recorder({.keep = keep, .bytes = size_t{1} << (18 + random() % 6)});
+    recorder.start();
+    for (int i = 0; i < 5; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(random() % 100));
+      const TraceFile file;
+      recorder.write(file.path());
+      file.read();
+      if (has_go() && ++traces % 16 == 0) {
+        EXPECT_TRUE(is_accepted_by_go(file.path())) << file.path();
+      }
+    }
+    recorder.stop();
+  }
+}
+
 TEST(TraceStress, TenThousandGoroutines) {
   constexpr int n = scaled(10'000);
   wait_group all;

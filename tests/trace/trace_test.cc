@@ -318,6 +318,24 @@ TEST(TraceOfAProgram, EndsWithAFatalReport) {
   }
 }
 
+TEST(TraceOfAProgram, EndsWithQuickExit) {
+  const TraceFile file;
+  const ChildResult child = run_traced(file, "traced_child", "quick_exits");
+  EXPECT_TRUE(child.exited_with(4)) << child;
+  EXPECT_GE(file.read().count("GoCreate"), 10u);
+}
+
+TEST(TraceOfAProgram, EndsWithAReportThatAborts) {
+  for (const char* scenario : {"overflows", "terminates", "asserts"}) {
+    // ASan reports overflows by itself.
+    if (internal::asan_enabled && scenario == std::string_view("overflows")) continue;
+    const TraceFile file;
+    const ChildResult child = run_traced(file, "traced_child", scenario);
+    EXPECT_TRUE(child.killed_by(SIGABRT)) << scenario << child;
+    EXPECT_GE(file.read().count("GoCreate"), 10u) << scenario;
+  }
+}
+
 TEST(TraceOfAProgram, DoesNotGoOnInAForkedChild) {
   const TraceFile file;
   const ChildResult child = run_traced(file, "traced_child", "forks");
@@ -333,6 +351,42 @@ TEST(TraceOfAProgram, HasTheNumberOfTheProcessInItsName) {
   const std::string path = file.path() + ("." + child.out.substr(0, child.out.find('\n')));
   EXPECT_TRUE(read_trace(path).valid) << path;
   std::filesystem::remove(path);
+}
+
+TEST(TraceOfAProgram, HasTheNumberInItsNameAlsoIfThatIsTaken) {
+  const TraceFile file;
+  std::ofstream(file.path()) << "taken";
+  const ChildResult child = run_traced(file, "traced_child", "says_pid");
+  EXPECT_TRUE(child.exited_with(0)) << child;
+  const std::string path = file.path() + ("." + child.out.substr(0, child.out.find('\n')));
+  EXPECT_TRUE(read_trace(path).valid) << path;
+  std::filesystem::remove(path);
+  EXPECT_EQ(std::filesystem::file_size(file.path()), 5u);
+}
+
+// A program with rights that its caller does not have must not write files for it.
+TEST(TraceOfAProgram, IsNotRecordedWithForeignRights) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to make a program that runs as another user";
+  const TraceFile program;
+  const TraceFile file;
+  std::filesystem::copy_file(GOFER_TEST_PROGRAMS "/traced_child", program.path());
+  constexpr uid_t nobody = 65534;
+  ASSERT_EQ(chown(program.path(), nobody, nobody), 0);
+  ASSERT_EQ(chmod(program.path(), 04755), 0);
+  const std::string up = "../../../../../../../../../../../..";
+  const ChildResult child =
+      run_child(up + program.path(), {"says_secure"}, {std::string("GOFER_TRACE=") + file.path()});
+  EXPECT_TRUE(child.exited_with(0)) << child;
+  if (!child.out_has("secure=1")) GTEST_SKIP() << "the bit has no effect here";
+  EXPECT_FALSE(std::filesystem::exists(file.path()));
+  EXPECT_EQ(child.err, "");
+}
+
+TEST(Trace, OfARuntimeThatCannotStartIsAnError) {
+  if (internal::asan_enabled || internal::tsan_enabled) GTEST_SKIP() << "they need address space";
+  const TraceFile file;
+  const ChildResult child = run_child("traced_child", {"starts_without_memory", file.path()});
+  EXPECT_TRUE(child.exited_with(0)) << child;
 }
 
 TEST(TraceOfAProgram, ThatCannotBeWrittenIsSaid) {

@@ -100,6 +100,13 @@ constexpr int64_t longest_finish_ns = 10'000'000'000;
   tracer::finish_at_exit(longest_finish_ns);
 }
 
+// Handlers of quick_exit that are older than the runtime run after it, and are not traced.
+void finish_quick_exit() {
+  if (process.forked.load(relaxed)) return;
+  wait_for_report();
+  tracer::finish_at_exit(longest_finish_ns);
+}
+
 }  // namespace
 
 void watch_for_exit() {
@@ -134,7 +141,7 @@ void note_end_of_thread() {
 
 void install_exit_handlers() {
   on_exit(begin_exit, nullptr);
-  std::at_quick_exit(wait_for_report);
+  std::at_quick_exit(finish_quick_exit);
 }
 
 void exit_without_wait() {

@@ -38,6 +38,7 @@
 #include "runtime/threads/template_thread.h"
 #include "runtime/threads/thread_calls.h"
 #include "runtime/threads/threads.h"
+#include "runtime/trace/environment.h"
 #include "runtime/trace/session.h"
 #include "runtime/watch/preempt.h"
 #include "runtime/watch/schedtrace.h"
@@ -68,6 +69,12 @@ void complain(const char* message) {
 const char* variable(const char* name) {
   const char* value = getenv(name);
   return value == nullptr || value[0] == '\0' ? nullptr : value;
+}
+
+// The same for what makes the program write files: not if the program has rights that its caller
+// does not have.
+const char* secure_variable(const char* name) {
+  return secure_getenv(name) != nullptr ? variable(name) : nullptr;
 }
 
 // The next entry is made to fail: a goroutine's because it does not have its P any more, that of an
@@ -163,9 +170,8 @@ void prepare() {
   install_exit_handlers();
   os::at_fork_in_child(on_fork_child);
   prepared = true;
-  if (const char* path = variable("GOFER_TRACE"); path != nullptr) {
-    tracer::start_from_environment(path);
-  }
+  tracer::start_from_environment(secure_variable("GOFER_TRACE"),
+                                 secure_variable("GOFER_TRACE_FLIGHT"));
 }
 
 }  // namespace

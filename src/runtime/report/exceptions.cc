@@ -201,6 +201,7 @@ void call_panic_handler(G* g) {
   G* g = current_g();
   if (g == nullptr) {
     wait_for_report();
+    finish_trace();
     (next_terminate != nullptr ? next_terminate : default_terminate)();
     std::abort();
   }

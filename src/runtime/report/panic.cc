@@ -107,6 +107,7 @@ void assertion_failed(const char* condition, const char* file, int line) {
   uintptr_t pcs[max_report_frames];
   const size_t n = unwind_here(pcs, 0);
   print_frames(STDERR_FILENO, {pcs, n}, {.hide_internal = false});
+  finish_trace();
   std::abort();
 }
 

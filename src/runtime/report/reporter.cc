@@ -74,8 +74,7 @@ void begin_report() {
 void go_on_reporting() { os::set_alarm(report_limit_s); }
 
 void finish_trace() {
-  constexpr int64_t longest_ns = 2'000'000'000;
-  tracer::finish_at_exit(longest_ns);
+  tracer::finish_at_report();
 }
 
 void end_report() {

@@ -42,6 +42,25 @@ enum class Event : uint8_t {
   go_status_stack = 48,
 };
 
+/// How many arguments the events of the format have, whether Gofer writes them or not: for readers
+/// of what was written.
+inline constexpr int longest_arguments = 4;
+inline constexpr int8_t argument_counts[] = {
+    // 9: ProcsChange … GoDestroySyscall
+    2, 2, 0, 3, 2, 3, 1, 2, 0, 0,
+    // 19: GoStop … GoStatus, STW
+    2, 2, 3, 2, 0, 0, 3, 2, 0,
+    // 28: GCActive … HeapGoal
+    1, 2, 1, 1, 1, 2, 1, 1, 0, 1, 1,
+    // 39: GoLabel, tasks, regions, UserLog
+    1, 4, 2, 3, 3, 4,
+    // 45: GoSwitch, GoSwitchDestroy, GoCreateBlocked, GoStatusStack
+    2, 2, 3, 4};
+constexpr int argument_count(Event kind) {
+  return argument_counts[static_cast<int>(kind) - static_cast<int>(Event::procs_change)];
+}
+static_assert(argument_count(Event::user_log) == 4);
+
 enum class GoStatus : uint8_t { runnable = 1, running = 2, in_call = 3, waiting = 4 };
 enum class ProcStatus : uint8_t { running = 1, idle = 2, in_call = 3 };
 

@@ -74,7 +74,7 @@ void stop() {
   throw_if(ec, "gofer::trace::stop");
 }
 
-bool is_recording() noexcept { return tracer::is_on(); }
+bool is_recording() noexcept { return tracer::is_recording(); }
 
 namespace detail {
 

@@ -1,56 +1,58 @@
-// A trace from its begin to its end: generations, buffers, the thread that writes them out.
+// A trace from its begin to its end: the tracer's thread, and what is asked of it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include "runtime/base/atomic.h"
-#include "runtime/base/lock.h"
 #include "runtime/threads/m.h"
-#include "runtime/trace/stream.h"
+#include "runtime/trace/buffers.h"
+#include "runtime/trace/recorder.h"
 
 namespace gofer::internal::tracer {
-
-/// Full buffers of one generation, in the order in which they became full.
-struct BufferList {
-  Buffer* first = nullptr;
-  Buffer* last = nullptr;
-};
 
 struct Session {
   /// What is written now belongs to this generation; 0: nothing is recorded.
   alignas(64) atomic<uint64_t> generation{0};
+  atomic<int> failure{0};  // an errno value: the trace ends, without its last generation
 
-  Lock lists{LockRank::trace_lists};
-  BufferList full[2] GOFER_GUARDED_BY(lists);  // by generation, modulo 2
-  Buffer* free GOFER_GUARDED_BY(lists) = nullptr;
-  int buffers GOFER_GUARDED_BY(lists) = 0;  // that there are
-  atomic<uint64_t> bytes{0};                // in full buffers of the generation
-
-  atomic<uint64_t> number{0};  // of the trace: how many have begun
-  Note work;                   // for the tracer's thread
-  atomic<int> failure{0};      // an errno value: the trace ends, without its last generation
+  alignas(64) atomic<uint64_t> number{0};  // of the trace: how many have begun
+  Note work;                               // for the tracer's thread
 };
 extern constinit Session session;
 
-/// Memory that a trace may take while it waits to be written.
-inline constexpr int most_buffers = 4096;
-
-/// An empty buffer for events of m, in place of `full`, which may be nullptr. Returns nullptr if
-/// none is to be had, and the trace ends.
-Buffer* next_buffer(uint64_t m, Buffer* full, uint64_t generation, uint64_t time);
-/// The buffer is complete: the tracer's thread writes it out.
-void retire(Buffer* b);
 /// The trace ends with this error, and without the generation that is being written.
 void fail(int error);
 
-/// Begins and ends a trace; errno values. The world need not be stopped.
+/// Begins a trace that is written to a descriptor, and ends it. Errno values. The world need not be
+/// stopped.
 int start_recording(int fd, bool owns_fd);
 int stop_recording();
-/// At the runtime's start, before it has threads: GOFER_TRACE.
-void start_from_environment(const char* path);
-/// The process ends: what has been recorded is written, if that is possible within the time.
+bool is_recording();
+
+/// The same for a trace of which only the last part is kept, in memory. It is known by its number.
+struct Flight {
+  Recorder::Limits limits;
+  const char* report_path;  // where a report writes it (create_file), or nullptr
+};
+inline constexpr Recorder::Limits default_limits{10'000'000'000, 16u << 20};
+int start_flight(const Flight& flight, uint64_t* number);
+int stop_flight(uint64_t number);
+bool is_flight_recording(uint64_t number);
+/// Writes what is kept as a trace to the descriptor. The recording goes on.
+int write_flight(uint64_t number, int fd);
+
+/// When the runtime starts and has no threads yet.
+int start_first_recording(int fd);
+int start_first_flight(const Flight& flight);
+
+/// The trace of this number is to end, if it is still being recorded.
+void request_end(uint64_t number);
+
+/// The process ends: what has been recorded is written, if that is possible within the time. A
+/// report also writes what the flight recorder has. Safe in signal handlers.
 void finish_at_exit(int64_t limit_ns);
+void finish_at_report();
 /// In the child of a fork.
 void forget_in_child();
 /// Threads that the tracer has: for the count of all threads.

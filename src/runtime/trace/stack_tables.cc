@@ -14,6 +14,7 @@
 #include "debug/traceback.h"
 #include "runtime/trace/stacks.h"
 #include "runtime/trace/table_writer.h"
+#include "runtime/trace/tables.h"
 
 namespace gofer::internal::tracer {
 namespace {
@@ -36,23 +37,23 @@ struct Frame {
 struct Call {
   std::vector<Frame> frames;  // the innermost first
   uintptr_t function = 0;     // where the function that contains the call begins
-  uint64_t failed_in = 0;     // the generation that could not describe it
+  uint64_t failed_in = 0;     // the pass that could not describe it
 };
 
 struct String {
   uint64_t id;
-  uint64_t written_in = 0;  // the last generation that has it in its table
+  uint64_t written_in = 0;  // the last pass that has it in its table
 };
 
 // Of the tracer's thread.
 class Descriptions {
  public:
-  /// The frames of a stack, the innermost first: the same ones throughout a generation.
-  const std::vector<Frame>& frames_of(const Stack& stack, uint64_t generation) {
+  /// The frames of a stack, the innermost first: the same ones throughout a pass.
+  const std::vector<Frame>& frames_of(const Stack& stack, uint64_t pass) {
     frames_.clear();
     uintptr_t function = 0;  // which contains the last one
     for (const uintptr_t pc : stack.pcs()) {
-      const Call& call = call_before(pc, generation);
+      const Call& call = call_before(pc, pass);
       if (call.frames.empty()) continue;
       function = call.function;
       for (const Frame& frame : call.frames) {
@@ -64,13 +65,18 @@ class Descriptions {
     return frames_;
   }
 
-  /// Calls f(id, text) for the strings of a frame that the generation does not have yet.
+  void forget() {
+    calls_.clear();
+    entries_.clear();
+  }
+
+  /// Calls f(id, text) for the strings of a frame that the pass does not have yet.
   template <class F>
-  void for_new_strings(const Frame& frame, uint64_t generation, F f) {
+  void for_new_strings(const Frame& frame, uint64_t pass, F f) {
     for (const uint64_t id : {frame.function, frame.file}) {
       if (id == 0) continue;
       auto& [text, string] = *by_id_[id - first_stack_string];
-      if (std::exchange(string.written_in, generation) != generation) f(id, text);
+      if (std::exchange(string.written_in, pass) != pass) f(id, text);
     }
   }
 
@@ -91,12 +97,12 @@ class Descriptions {
     return {pc, string(place.function), string(place.file), place.line};
   }
 
-  const Call& call_before(uintptr_t pc, uint64_t generation) {
+  const Call& call_before(uintptr_t pc, uint64_t pass) {
     const auto [at, is_new] = calls_.try_emplace(pc);
     Call& call = at->second;
-    if (!is_new && (call.failed_in == 0 || call.failed_in == generation)) return call;
+    if (!is_new && (call.failed_in == 0 || call.failed_in == pass)) return call;
     CallPlaces described;
-    call.failed_in = describe_places(pc, described) ? 0 : generation;
+    call.failed_in = describe_places(pc, described) ? 0 : pass;
     call.function = described.function;
     uint64_t inlined = described.places.size();
     for (const Place& place : described.places) {
@@ -138,20 +144,22 @@ Descriptions& descriptions() {
 
 }  // namespace
 
-void write_stack_strings(TableWriter& out, uint64_t generation) {
+void write_stack_strings(TableWriter& out, const Used& used, uint64_t pass) {
   Descriptions& all = descriptions();
-  for_each_used_stack(generation, [&](const Stack& stack) {
-    for (const Frame& frame : all.frames_of(stack, generation)) {
-      all.for_new_strings(frame, generation,
+  for_each_stack([&](const Stack& stack) {
+    if (!has(used.stacks, stack.id)) return;
+    for (const Frame& frame : all.frames_of(stack, pass)) {
+      all.for_new_strings(frame, pass,
                           [&](uint64_t id, std::string_view text) { put_string(out, id, text); });
     }
   });
 }
 
-void write_stacks(TableWriter& out, uint64_t generation) {
+void write_stacks(TableWriter& out, const Used& used, uint64_t pass) {
   Descriptions& all = descriptions();
-  for_each_used_stack(generation, [&](const Stack& stack) {
-    const std::vector<Frame>& frames = all.frames_of(stack, generation);
+  for_each_stack([&](const Stack& stack) {
+    if (!has(used.stacks, stack.id)) return;
+    const std::vector<Frame>& frames = all.frames_of(stack, pass);
     out.need(1 + (2 + 4 * frames.size()) * longest_varint);
     out.byte(Table::stack);
     out.number(stack.id);
@@ -164,5 +172,7 @@ void write_stacks(TableWriter& out, uint64_t generation) {
     }
   });
 }
+
+void forget_described_stacks() { descriptions().forget(); }
 
 }  // namespace gofer::internal::tracer

@@ -72,9 +72,9 @@ inline constexpr uint32_t most_stacks = 1u << 16;
 /// the table must not be held by a paused thread.
 [[gnu::noinline]] Stack* stack_here(const M* m);
 
-/// Calls f(stack) for each stack that the generation mentions.
+/// Calls f(stack) for each stack in the table.
 template <class F>
-void for_each_used_stack(uint64_t generation, F f);
+void for_each_stack(F f);
 
 /// For tests: the number of stacks in the table, and how many it may have.
 uint32_t count_stacks();
@@ -86,11 +86,9 @@ inline constexpr size_t stack_buckets = 1u << 14;
 extern constinit atomic<Stack*> stack_table[stack_buckets];
 
 template <class F>
-void for_each_used_stack(uint64_t generation, F f) {
+void for_each_stack(F f) {
   for (const atomic<Stack*>& bucket : stack_table) {
-    for (Stack* s = bucket.load(acquire); s != nullptr; s = s->next) {
-      if (s->used_in[generation & 1].load(acquire) == generation) f(*s);
-    }
+    for (Stack* s = bucket.load(acquire); s != nullptr; s = s->next) f(*s);
   }
 }
 

@@ -29,9 +29,8 @@ struct Frame {
   Place* place = nullptr;         // of the tracer's thread
 };
 constexpr uintptr_t is_call = uintptr_t{1} << 63;
-constexpr size_t places = 1u << 14;
 constexpr uint64_t first_frame_stack = most_stacks + 1;
-constinit Frame frames[places];
+constinit Frame frames[frame_places];
 
 uint64_t function_string(size_t place) { return first_function_string + 2 * place; }
 uint64_t file_string(size_t place) { return function_string(place) + 1; }
@@ -42,7 +41,6 @@ struct Name {
   uint32_t size = 0;  // written before the text
   atomic<uint64_t> used_in[2]{};
 };
-constexpr size_t name_places = 1u << 12;
 constinit Name names[name_places];
 
 struct Texts {
@@ -104,25 +102,47 @@ uint64_t stack_of(uintptr_t key) {
       return first_frame_stack + place;
     }
     if (found == key) return first_frame_stack + place;
-    place = (place + 1) % places;
+    place = (place + 1) % frame_places;
   }
   return 0;
 }
 
-const Place& place_of(Frame& frame) {
-  if (frame.place == nullptr) {
-    const uintptr_t key = frame.key.load(relaxed);
-    frame.place =
-        new Place((key & is_call) != 0 ? describe_call(key & ~is_call) : describe_entry(key));
-  }
-  return *frame.place;
-}
+void add(uint64_t* bits, size_t i) { bits[i / 64] |= uint64_t{1} << i % 64; }
 
 template <class F>
-void for_each_used(uint64_t generation, F f) {
-  for (size_t i = 0; i < places; ++i) {
-    if (frames[i].used_in[generation & 1].load(acquire) == generation) f(i, frames[i]);
+void for_each_frame(const Used& used, F f) {
+  for (size_t i = 0; i < frame_places; ++i) {
+    if (has(used.frames, i)) f(i, frames[i]);
   }
+}
+
+// Code was unloaded since the last time: what is at an address now may have another name.
+void forget_unloaded() {
+  static uint64_t before = 0;
+  const uint64_t count = count_unloaded();
+  if (count == before) return;
+  before = count;
+  for (Frame& frame : frames) {
+    delete frame.place;
+    frame.place = nullptr;
+  }
+  forget_described_stacks();
+}
+
+// A report may have the symbols for long. What was not found because of that is looked up for the
+// next tables, not once more for these.
+void describe(Frame& frame, bool& symbols_are_busy) {
+  if (frame.place != nullptr && (frame.place->settled || symbols_are_busy)) return;
+  delete frame.place;
+  frame.place = nullptr;
+  const uintptr_t key = frame.key.load(relaxed);
+  if (symbols_are_busy) {
+    frame.place = new Place{"?", {}, 0, false};
+    return;
+  }
+  frame.place =
+      new Place((key & is_call) != 0 ? describe_call(key & ~is_call) : describe_entry(key));
+  symbols_are_busy = !frame.place->settled;
 }
 
 }  // namespace
@@ -189,7 +209,24 @@ void collect_texts(uint64_t open) {
   texts.messages = nullptr;
 }
 
-void write_tables(uint64_t generation, uint64_t time, void (*f)(const void* bytes, size_t size)) {
+void note_used(uint64_t generation, Used& used) {
+  used = Used{};
+  for (size_t i = 0; i < frame_places; ++i) {
+    if (frames[i].used_in[generation & 1].load(acquire) == generation) add(used.frames, i);
+  }
+  for (size_t i = 0; i < name_places; ++i) {
+    if (names[i].used_in[generation & 1].load(acquire) == generation) add(used.names, i);
+  }
+  for_each_stack([&](const Stack& stack) {
+    if (stack.used_in[generation & 1].load(acquire) == generation) add(used.stacks, stack.id);
+  });
+}
+
+void write_tables(const Used& used, uint64_t generation, uint64_t time,
+                  void (*f)(const void* bytes, size_t size)) {
+  forget_unloaded();
+  static uint64_t pass = 0;
+  ++pass;
   {
     TableWriter strings(generation, time, Table::strings, f);
     put_string(strings, yield_string, "runtime.Gosched");
@@ -199,32 +236,31 @@ void write_tables(uint64_t generation, uint64_t time, void (*f)(const void* byte
       const auto reason = static_cast<WaitReason>(i);
       put_string(strings, reason_string(reason), reason_text(reason));
     }
-    for_each_used(generation, [&](size_t i, Frame& frame) {
-      const Place& place = place_of(frame);
-      put_string(strings, function_string(i), place.function);
-      if (!place.file.empty()) put_string(strings, file_string(i), place.file);
+    bool symbols_are_busy = false;
+    for_each_frame(used, [&](size_t i, Frame& frame) {
+      describe(frame, symbols_are_busy);
+      put_string(strings, function_string(i), frame.place->function);
+      if (!frame.place->file.empty()) put_string(strings, file_string(i), frame.place->file);
     });
-    write_stack_strings(strings, generation);
+    write_stack_strings(strings, used, pass);
     for (size_t i = 0; i < name_places; ++i) {
-      const Name& name = names[i];
-      if (name.used_in[generation & 1].load(acquire) != generation) continue;
-      put_string(strings, first_name_string + i, {name.text.load(acquire), name.size});
+      if (!has(used.names, i)) continue;
+      put_string(strings, first_name_string + i, {names[i].text.load(acquire), names[i].size});
     }
   }
   {
     TableWriter stacks(generation, time, Table::stacks, f);
-    for_each_used(generation, [&](size_t i, Frame& frame) {
-      const Place& place = place_of(frame);
+    for_each_frame(used, [&](size_t i, const Frame& frame) {
       stacks.need(1 + 6 * longest_varint);
       stacks.byte(Table::stack);
       stacks.number(first_frame_stack + i);
       stacks.number(1);                        // frames
       stacks.number(frame.key.load(relaxed));  // other frames may show the address in other ways
       stacks.number(function_string(i));
-      stacks.number(place.file.empty() ? 0 : file_string(i));
-      stacks.number(static_cast<uint64_t>(place.line));
+      stacks.number(frame.place->file.empty() ? 0 : file_string(i));
+      stacks.number(static_cast<uint64_t>(frame.place->line));
     });
-    write_stacks(stacks, generation);
+    write_stacks(stacks, used, pass);
   }
   TableWriter clock(generation, time, Table::frequency, f);
   clock.number(units_a_second);

@@ -1,11 +1,13 @@
 // What events name by numbers: texts, and the functions of goroutines.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 #include "runtime/goroutines/g.h"
 #include "runtime/goroutines/status.h"
+#include "runtime/trace/stacks.h"
 
 namespace gofer::internal::tracer {
 
@@ -33,15 +35,28 @@ uint64_t stack_of_creator(const G* g);
 /// The generation mentions this stack.
 void mark_used(uint64_t stack, uint64_t generation);
 
-/// A text that may come again. 0, the empty text, if there are too many.
+/// A text that may come again. 0 if it is empty, or if there are too many: then new_string has it.
 uint64_t name_string(std::string_view text, uint64_t generation);
 /// A text that does not.
 uint64_t new_string(std::string_view text, uint64_t generation, uint64_t time);
 /// No thread writes texts of generations before `open` any more: what there is of them is retired.
 void collect_texts(uint64_t open);
 
+/// What of the tables one generation mentions, a bit for each.
+inline constexpr size_t frame_places = 1u << 14;
+inline constexpr size_t name_places = 1u << 12;
+struct Used {
+  uint64_t frames[frame_places / 64];
+  uint64_t names[name_places / 64];
+  uint64_t stacks[most_stacks / 64 + 1];  // by Stack::id
+};
+inline bool has(const uint64_t* bits, size_t i) { return (bits[i / 64] >> i % 64 & 1) != 0; }
+
+/// Of a generation that is closed, until the one after the next is open.
+void note_used(uint64_t generation, Used& used);
 /// Writes the tables of a generation, in whole batches, by calls of f. Allocates, to find the names
 /// of functions that no generation has named before.
-void write_tables(uint64_t generation, uint64_t time, void (*f)(const void* bytes, size_t size));
+void write_tables(const Used& used, uint64_t generation, uint64_t time,
+                  void (*f)(const void* bytes, size_t size));
 
 }  // namespace gofer::internal::tracer

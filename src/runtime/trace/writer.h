@@ -91,7 +91,10 @@ class Writer {
   void mention_new(G* g) { g->trace.store(mark_of(generation_), relaxed); }
 
   /// The number of a text in this generation's tables. name: the same text will come again.
-  uint64_t name(std::string_view text) { return name_string(text, generation_); }
+  uint64_t name(std::string_view text) {
+    const uint64_t number = name_string(text, generation_);
+    return number != 0 ? number : new_string(text, generation_, time_);
+  }
   uint64_t text(std::string_view text) { return new_string(text, generation_, time_); }
 
   /// The number of a stack that an event has; nullptr: none.
