@@ -338,8 +338,8 @@ TEST(Dump, GoesToADescriptor) {
 }
 
 TEST(Dump, IsWholeIfOthersAreMadeAtTheSameTime) {
-  const int times = scaled(30, 10);
-  const int dumpers = 4;
+  const int times = scaled(6, 3);
+  const int dumpers = 3;
   run([&] {
     const Receivers receivers(20);
     std::atomic<int> whole{0};
