@@ -14,8 +14,8 @@
 #include "runtime/sched/sched_lock.h"
 #include "runtime/trace/begin.h"
 #include "runtime/trace/clock.h"
-#include "runtime/trace/control.h"
 #include "runtime/trace/hooks.h"
+#include "runtime/trace/tracer_thread.h"
 
 namespace gofer::internal::tracer {
 

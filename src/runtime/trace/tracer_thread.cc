@@ -23,11 +23,11 @@
 #include "runtime/report/panic.h"
 #include "runtime/trace/buffers.h"
 #include "runtime/trace/clock.h"
-#include "runtime/trace/control.h"
 #include "runtime/trace/generations.h"
 #include "runtime/trace/hooks.h"
 #include "runtime/trace/session.h"
 #include "runtime/trace/tables.h"
+#include "runtime/trace/tracer_thread.h"
 
 namespace gofer::internal::tracer {
 
