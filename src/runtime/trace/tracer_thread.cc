@@ -219,6 +219,7 @@ void record_trace() {
 
 void* thread_main(void*) {
   os::name_thread("gofer-trace");
+  control.thread_id.store(os::thread_id(), relaxed);
   for (;;) {
     session.work.wait(-1);
     if (control.state.load(acquire) == recording) record_trace();
