@@ -188,8 +188,9 @@ void end_trace(uint64_t open) {
   control.last_generation = open;
   control.result.store(failure, relaxed);
   control.untold[in_memory].store(failure, relaxed);
-  control.ended.store(session.number.load(relaxed), release);
-  control.state.store(off, release);
+  const uint64_t number = session.number.load(relaxed);
+  control.state.store(off, release);  // before a caller of stop can see the end, and begin another
+  control.ended.store(number, release);
   control.ends.fetch_add(1, release);
   os::futex_wake(&control.ends, 1 << 30);
 }
