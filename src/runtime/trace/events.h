@@ -39,6 +39,7 @@ enum class Event : uint8_t {
   user_region_begin = 42,
   user_region_end = 43,
   user_log = 44,
+  go_status_stack = 48,
 };
 
 /// How many arguments the events of the format have, whether Gofer writes them or not: for readers
