@@ -1,5 +1,5 @@
-// A flight recorder: the program keeps the last seconds of its execution trace in memory, and when a
-// request takes too long it writes what led to that.
+// A flight recorder: the program keeps the last seconds of its execution trace in memory, and when
+// a request takes too long it writes what led to that.
 #include <gofer/gofer.h>
 
 #include <chrono>

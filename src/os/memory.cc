@@ -12,6 +12,14 @@
 
 #include "os/raw_syscall.h"
 
+#if defined(__SANITIZE_THREAD__)
+#define TSAN_FOLLOWS_MAPPINGS 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define TSAN_FOLLOWS_MAPPINGS 1
+#endif
+#endif
+
 namespace gofer::internal::os {
 namespace {
 
@@ -99,7 +107,16 @@ void* reserve_address_space(size_t size, size_t align) {
 
 bool make_usable(void* p, size_t size) { return protect(p, size, PROT_READ | PROT_WRITE); }
 
-void release(void* p, size_t size) { raw_syscall(SYS_munmap, address(p), static_cast<long>(size)); }
+void release(void* p, size_t size) {
+#ifdef TSAN_FOLLOWS_MAPPINGS
+  // TSan has to see it, or an access to what the kernel puts there next races with those before.
+  const int before = errno;
+  ::munmap(p, size);
+  errno = before;
+#else
+  raw_syscall(SYS_munmap, address(p), static_cast<long>(size));
+#endif
+}
 
 void discard(void* p, size_t size) {
   if (advise(p, size, MADV_DONTNEED) == -EINVAL) advise(p, size, madv_dontneed_locked);

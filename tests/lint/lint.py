@@ -48,7 +48,7 @@ MACHINE_CODE = re.compile(
     r"""|\bucontext_t\b|<ucontext\.h>|\b_mm\d*_\w|\b__builtin_(?:ia32|arm|aarch64)_|<\w*intrin\.h>|<arm_neon\.h>""")
 MACHINE_CODE_ALLOWED = {"src/runtime/process/one_copy.cc"}  # directives of the assembler, no instructions
 PUBLIC_CALLS_ONLY = {"api.cc", "goexit.cc", "blocking.cc", "marks.cc",
-                     "collect.cc", "prometheus.cc", "json.cc"}  # declared in include/gofer
+                     "flight_recorder.cc", "collect.cc", "prometheus.cc", "json.cc"}  # declared in include/gofer
 # What changes the state of a goroutine, a P or an M.
 TRANSITION = re.compile(r"\b(?:set_status|try_status|check_transition)\(|->status\.(?:store|exchange|compare_exchange)"
                         r"|->(?:on_idle_list|spinning|p_word) = |->(?:blocking_at|waits_for_p|next_p)\.store\("

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -87,7 +88,7 @@ inline TraceContents read_trace(const std::string& path) {
 class TraceFile {
  public:
   TraceFile() {
-    static int last = 0;
+    static std::atomic<int> last{0};
     path_ = std::filesystem::temp_directory_path() /
             ("gofer-trace-" + std::to_string(getpid()) + "-" + std::to_string(++last));
   }

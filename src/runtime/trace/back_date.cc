@@ -99,10 +99,11 @@ class Scan {
       case Event::go_create_syscall:
         goroutines_.insert(args[0]);
         break;
-      case Event::go_status: {
+      case Event::go_status:
+      case Event::go_status_stack: {  // without the stack, whose number is of that generation
         const auto status = static_cast<GoStatus>(args[2]);
         const bool on_m = status == GoStatus::running || status == GoStatus::in_call;
-        if (goroutines_.insert(args[0])) mention(on_m ? args[1] : no_m, kind, args);
+        if (goroutines_.insert(args[0])) mention(on_m ? args[1] : no_m, Event::go_status, args);
         break;
       }
       case Event::proc_status: {

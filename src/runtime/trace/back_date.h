@@ -4,8 +4,8 @@
 // it. A generation mentions a goroutine only when something happens to it, with the state that it
 // has had since the generation began. So a goroutine, or a P, that is mentioned for the first time
 // in a later generation was in that state all through the ones before: its first mention is true at
-// the begin of the first generation, too, and is repeated there. Goroutines that nothing happened to
-// remain unknown, which the format allows.
+// the begin of the first generation, too, and is repeated there. Goroutines that nothing happened
+// to remain unknown, which the format allows.
 //
 // A goroutine that runs, and a P that is held, have to be introduced by their own M. That M has
 // written nothing before it mentioned them, so the batch that is added for it is its first.

@@ -1,4 +1,5 @@
-// The buffers of a trace: empty ones for those that write events, full ones for the tracer's thread.
+// The buffers of a trace: empty ones for those that write events, full ones for the tracer's
+// thread.
 //
 // Memory. A buffer is mapped when a stream needs one and none is free. What limits a trace is the
 // memory of full buffers that wait to be written, and not the number of buffers: each M keeps one

@@ -4,11 +4,11 @@
 // (EPIPE) and no signal for the program.
 //
 // Invariants:
-//  - No write blocks. Before each one the descriptor is asked whether it takes some bytes, and pipes
-//    and terminals get no more at once than they are sure to take. While they take none, the thread
-//    looks every few milliseconds whether the trace is to end, so a reader that has stopped cannot
-//    hold up the end of a trace, nor a failure elsewhere. A descriptor may be non-blocking; its mode
-//    is the program's and stays.
+//  - No write blocks. Before each one the descriptor is asked whether it takes some bytes, and
+//    pipes and terminals get no more at once than they are sure to take. While they take none, the
+//    thread looks every few milliseconds whether the trace is to end, so a reader that has stopped
+//    cannot hold up the end of a trace, nor a failure elsewhere. A descriptor may be non-blocking;
+//    its mode is the program's and stays.
 //  - Bytes go only into the file that the descriptor was of at the begin. A program that closes all
 //    descriptors (as daemons do) and opens its own would find them in its file.
 //  - What was in a program's file before, and what others write behind the trace, is not cut off

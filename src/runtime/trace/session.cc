@@ -9,13 +9,14 @@
 
 #include "os/clock.h"
 #include "os/futex.h"
+#include "os/thread.h"
 #include "runtime/process/start.h"
 #include "runtime/procs/stop_world.h"
 #include "runtime/sched/sched_lock.h"
 #include "runtime/trace/begin.h"
 #include "runtime/trace/clock.h"
-#include "runtime/trace/control.h"
 #include "runtime/trace/hooks.h"
+#include "runtime/trace/tracer_thread.h"
 
 namespace gofer::internal::tracer {
 
@@ -131,6 +132,13 @@ int end_and_wait(uint64_t number) {
   return control.result.load(relaxed);
 }
 
+// The number of the trace that is being written to a file, or 0. It is read twice, because another
+// trace may begin meanwhile.
+uint64_t recorded_to_file() {
+  const uint64_t number = session.number.load(acquire);
+  return is_recording() && session.number.load(relaxed) == number ? number : 0;
+}
+
 // It may have ended by itself.
 int result_of_ended(bool in_memory) {
   const int failure = control.untold[in_memory].exchange(0, relaxed);
@@ -176,7 +184,8 @@ void request_end(uint64_t number) {
 }
 
 int stop_recording() {
-  return is_recording() ? end_and_wait(session.number.load(relaxed)) : result_of_ended(false);
+  const uint64_t number = recorded_to_file();
+  return number != 0 ? end_and_wait(number) : result_of_ended(false);
 }
 
 int stop_flight(uint64_t number) {
@@ -189,8 +198,8 @@ int write_flight(uint64_t number, int fd) {
 }
 
 void finish_at_exit(int64_t limit_ns) {
-  if (!is_recording()) return;
-  const uint64_t number = session.number.load(relaxed);
+  const uint64_t number = recorded_to_file();
+  if (number == 0 || control.thread_id.load(relaxed) == os::thread_id()) return;
   request_end(number);
   const int64_t end = os::now_ns() + limit_ns;
   for (;;) {
@@ -206,6 +215,7 @@ void finish_at_report() {
   constexpr int64_t longest_flight_ns = 10'000'000'000;
   finish_at_exit(longest_ns);
   if (!is_flight_recording(session.number.load(relaxed))) return;
+  if (control.thread_id.load(relaxed) == os::thread_id()) return;  // it has failed itself
   uint32_t none = Control::none;
   control.report.compare_exchange_strong(none, Control::wanted, acq_rel);
   session.work.signal();

@@ -23,11 +23,11 @@
 #include "runtime/report/panic.h"
 #include "runtime/trace/buffers.h"
 #include "runtime/trace/clock.h"
-#include "runtime/trace/control.h"
 #include "runtime/trace/generations.h"
 #include "runtime/trace/hooks.h"
 #include "runtime/trace/session.h"
 #include "runtime/trace/tables.h"
+#include "runtime/trace/tracer_thread.h"
 
 namespace gofer::internal::tracer {
 
@@ -107,20 +107,28 @@ void finish_report() {
   os::futex_wake(&control.report, 1 << 30);
 }
 
-// What is asked for while a trace is recorded. A generation has just ended if it is a flight.
-void serve() {
-  Errand& errand = control.errand;
-  if (errand.state.load(acquire) == Errand::asked) {
+// What others want of a recording. It is noted before a generation is closed for it: what is wanted
+// after that is about events of the next one, too.
+struct Wanted {
+  bool errand = control.errand.state.load(acquire) == Errand::asked;
+  bool report = control.report.load(acquire) == Control::wanted;
+  bool any() const { return errand || report; }
+};
+
+void serve(const Wanted& wanted) {
+  const Errand& errand = control.errand;
+  if (wanted.errand) {
     const bool about_this = is_flight_recording(errand.flight);
     finish_errand(about_this ? write_recorder(errand.fd, errand.owned) : EINVAL);
   }
-  if (control.report.load(acquire) == Control::wanted) {
+  if (wanted.report) {
     if (control.in_memory.load(relaxed) && control.report_path[0] != '\0') write_report();
     finish_report();
   }
 }
 
-// The same while none is. One may begin at any moment: what is about that one is served by serve().
+// The same while nothing is recorded. A recording may begin at any moment: serve() does what is
+// wanted of that one.
 void serve_others() {
   Errand& errand = control.errand;
   if (errand.state.load(acquire) == Errand::asked) {
@@ -133,11 +141,6 @@ void serve_others() {
   if (control.report.load(acquire) == Control::wanted && control.state.load(acquire) != recording) {
     finish_report();
   }
-}
-
-bool has_errand() {
-  return control.errand.state.load(relaxed) == Errand::asked ||
-         control.report.load(relaxed) == Control::wanted;
 }
 
 // --- The tracer's thread.
@@ -188,8 +191,9 @@ void end_trace(uint64_t open) {
   control.last_generation = open;
   control.result.store(failure, relaxed);
   control.untold[in_memory].store(failure, relaxed);
-  control.ended.store(session.number.load(relaxed), release);
-  control.state.store(off, release);
+  const uint64_t number = session.number.load(relaxed);
+  control.state.store(off, release);  // before a caller of stop can see the end, and begin another
+  control.ended.store(number, release);
   control.ends.fetch_add(1, release);
   os::futex_wake(&control.ends, 1 << 30);
 }
@@ -200,25 +204,24 @@ void record_trace() {
   int64_t next_ns = os::now_ns() + longest_generation_ns();
   for (;;) {
     const int64_t left = next_ns - os::now_ns();
-    if (left > 0 && !is_to_end() && !has_errand() && !is_long_enough()) session.work.wait(left);
-    if (!control.in_memory.load(relaxed)) {
-      write_full(open);
-      serve();
-    }
+    if (left > 0 && !is_to_end() && !Wanted().any() && !is_long_enough()) session.work.wait(left);
+    if (!control.in_memory.load(relaxed)) write_full(open);
     if (is_to_end()) break;
+    const Wanted wanted;
     const int64_t time = os::now_ns();
-    if (time < next_ns && !is_long_enough() && !has_errand()) continue;
+    if (time < next_ns && !is_long_enough() && !wanted.any()) continue;
     end_generation(open, open + 1);
     ++open;
     next_ns = time + longest_generation_ns();
     if (open % generations_between_sweeps == 0) sweep_marks(open);
-    serve();
+    serve(wanted);
   }
   end_trace(open);
 }
 
 void* thread_main(void*) {
   os::name_thread("gofer-trace");
+  control.thread_id.store(os::thread_id(), relaxed);
   for (;;) {
     session.work.wait(-1);
     if (control.state.load(acquire) == recording) record_trace();

@@ -29,6 +29,7 @@ struct Errand {
 struct Control {
   atomic<uint32_t> state{off};
   atomic<bool> has_thread{false};
+  atomic<int> thread_id{0};  // of the tracer's thread, once it runs
   Errand errand;
 
   atomic<uint64_t> end_wanted{0};    // the greatest number of a trace that was to end
