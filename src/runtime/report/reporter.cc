@@ -73,9 +73,7 @@ void begin_report() {
 
 void go_on_reporting() { os::set_alarm(report_limit_s); }
 
-void finish_trace() {
-  tracer::finish_at_report();
-}
+void finish_trace() { tracer::finish_at_report(); }
 
 void end_report() {
   finish_trace();
