@@ -12,8 +12,15 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <string_view>
+
+#include "runtime/base/debug_table.h"
 
 using namespace std::chrono_literals;
+using gofer::internal::DebugEntry;
+
+extern "C" const DebugEntry gofer_debug_goroutines[];
+extern "C" const DebugEntry gofer_debug_states[];
 
 namespace {
 
@@ -48,10 +55,36 @@ std::atomic<int> begun{0};
 
 [[gnu::noinline]] void sleeper() { gofer::sleep_for(1000s); }
 
-// How many goroutines wait is not public; that they do not run is enough.
-void until_quiet(std::size_t goroutines) {
-  while (gofer::num_goroutine() != goroutines) gofer::sleep_for(1ms);
-  gofer::sleep_for(50ms);
+uint64_t entry(const DebugEntry* table, std::string_view name) {
+  while (table->name != name) ++table;
+  return table->object != nullptr ? reinterpret_cast<uint64_t>(table->object) : table->value;
+}
+
+template <class T>
+T at(uint64_t address) {
+  return __atomic_load_n(reinterpret_cast<const T*>(address), __ATOMIC_ACQUIRE);
+}
+
+// As the debugger finds them: no public call says how many goroutines wait.
+std::size_t count_waiting() {
+  const DebugEntry* table = gofer_debug_goroutines;
+  const uint64_t waiting = entry(gofer_debug_states, "status:waiting");
+  const uint64_t trimmed = entry(gofer_debug_states, "status:copystack");
+  std::size_t count = 0;
+  for (auto slab = at<uint64_t>(entry(table, "records.slabs")); slab != 0;
+       slab = at<uint64_t>(slab + entry(table, "Slab.next"))) {
+    const uint64_t size = entry(table, "sizeof(G)");
+    uint64_t g = slab + entry(table, "sizeof(Slab)");
+    for (auto n = at<uint64_t>(slab + entry(table, "Slab.used")); n != 0; --n, g += size) {
+      const auto status = at<uint8_t>(g + entry(table, "G.status"));
+      count += status == waiting || status == trimmed ? 1 : 0;
+    }
+  }
+  return count;
+}
+
+void until_waiting(std::size_t goroutines) {
+  while (count_waiting() != goroutines) gofer::sleep_for(1ms);
 }
 
 [[gnu::noinline]] void say_ready() {
@@ -113,11 +146,10 @@ int states(bool ends) {
   });
   auto listener = gofer::net::listen("127.0.0.1:0");
   gofer::go({.name = "acceptor"}, [&] { static_cast<void>(listener.accept()); });
-  until_quiet(9);
+  until_waiting(8);
   gofer::go({.name = "blocked"}, [&] { blocks(ends_of_pipe[0]); });
   for (int i = 0; i < 3; ++i) gofer::go({.name = "computes"}, [] { computes(); });
   while (begun != 4) gofer::sleep_for(1ms);
-  gofer::sleep_for(50ms);
   say_ready();
   if (ends) std::abort();
   gofer::sleep_for(1000s);
@@ -130,7 +162,7 @@ int crowd(int n) {
   held.lock();
   for (int i = 0; i < n; ++i) gofer::go([=] { reader(values, i); });
   gofer::go({.name = "locker"}, [&] { locker(held); });
-  until_quiet(static_cast<std::size_t>(n) + 2);
+  until_waiting(static_cast<std::size_t>(n) + 1);
   say_ready();
   gofer::sleep_for(1000s);
   return 0;

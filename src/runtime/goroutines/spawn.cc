@@ -150,8 +150,8 @@ void start_goroutine(void* closure, void (*entry)(void*)) noexcept {
   leave(m);
 }
 
-// The guard also runs when goexit() unwinds the goroutine. It has nothing but the place, so that
-// the frame pointer takes the register that the group would take.
+// The guard also runs when goexit() unwinds the goroutine. It holds the place alone, so that the
+// frame pointer takes the register that the group would take.
 void enter_member(void* place) {
   struct Leave {
     void* place;
