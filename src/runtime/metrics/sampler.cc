@@ -90,7 +90,7 @@ M* sample(M* m, G* g) {
 
 void sample_soon(M* m) {
   if (m->until_sample <= 0 || os::now_ns() - m->sampling.last_ns < long_ago_ns) return;
-  m->sampling.counted -= static_cast<uint32_t>(m->until_sample);
+  m->sampling.counted = 1;  // it is no sample of those before the sleep
   m->sampling.distance = 1;
   m->until_sample = 0;
 }

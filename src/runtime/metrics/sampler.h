@@ -13,7 +13,8 @@
 // histogram's numbers are estimates of all goroutines, whatever the pace was. The distances vary at
 // random; otherwise a program whose switches repeat in a pattern would be sampled at one place of
 // it. After a burst the distance is long, so an M that has slept, and took its last sample long
-// ago, does not count to its end.
+// ago, does not count to its end: it begins anew, and the up to 1,500 goroutines that it had
+// counted have no sample.
 //
 // The stamp does not fit into a G. It lies in a table of slots, which is found by the address of
 // the G. A slot is claimed by a compare-exchange, and freed by the M that runs the goroutine. While
