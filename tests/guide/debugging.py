@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """docs/DEBUGGING.md and the programs in examples/debugging.
 debugging.py PAGE hang COMMAND…: runs the program until it hangs, sends it SIGUSR2 and SIGQUIT, and compares what it
-prints with the page. Addresses, offsets, the folders of the sources, and the lines in the library's may differ."""
+prints with the page.
+debugging.py PAGE leak COMMAND…: compares what the program prints with the page.
+Addresses, offsets, the folders of the sources, and the lines in the library's may differ."""
 
 import os
 import re
@@ -66,5 +68,11 @@ def hang(page, *command):
     assert plain(report) == expected, f"printed\n{plain(report)}\nThe page has\n{expected}"
 
 
+def leak(page, *command):
+    printed = plain(subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=PATIENCE, check=True).stdout)
+    expected = plain(transcript(page, "leak", 0))
+    assert printed == expected, f"printed\n{printed}\nThe page has\n{expected}"
+
+
 if __name__ == "__main__":
-    {"hang": hang}[sys.argv[2]](sys.argv[1], *sys.argv[3:])
+    {"hang": hang, "leak": leak}[sys.argv[2]](sys.argv[1], *sys.argv[3:])
