@@ -36,23 +36,26 @@ struct Frame {
 struct Call {
   std::vector<Frame> frames;  // the innermost first
   uintptr_t function = 0;     // where the function that contains the call begins
-  uint64_t failed_in = 0;     // the generation that could not describe it
+  uint64_t failed_in = 0;     // the tables that could not describe it
 };
 
 struct String {
   uint64_t id;
-  uint64_t written_in = 0;  // the last generation that has it in its table
+  uint64_t written_in = 0;  // the last tables that have it
 };
 
 // Of the tracer's thread.
 class Descriptions {
  public:
-  /// The frames of a stack, the innermost first: the same ones throughout a generation.
-  const std::vector<Frame>& frames_of(const Stack& stack, uint64_t generation) {
+  /// Tables are to be written: of a generation, perhaps one that had some before.
+  void begin_tables() { ++tables_; }
+
+  /// The frames of a stack, the innermost first: the same ones throughout the tables.
+  const std::vector<Frame>& frames_of(const Stack& stack) {
     frames_.clear();
     uintptr_t function = 0;  // which contains the last one
     for (const uintptr_t pc : stack.pcs()) {
-      const Call& call = call_before(pc, generation);
+      const Call& call = call_before(pc);
       if (call.frames.empty()) continue;
       function = call.function;
       for (const Frame& frame : call.frames) {
@@ -64,13 +67,13 @@ class Descriptions {
     return frames_;
   }
 
-  /// Calls f(id, text) for the strings of a frame that the generation does not have yet.
+  /// Calls f(id, text) for the strings of a frame that the tables do not have yet.
   template <class F>
-  void for_new_strings(const Frame& frame, uint64_t generation, F f) {
+  void for_new_strings(const Frame& frame, F f) {
     for (const uint64_t id : {frame.function, frame.file}) {
       if (id == 0) continue;
       auto& [text, string] = *by_id_[id - first_stack_string];
-      if (std::exchange(string.written_in, generation) != generation) f(id, text);
+      if (std::exchange(string.written_in, tables_) != tables_) f(id, text);
     }
   }
 
@@ -91,12 +94,12 @@ class Descriptions {
     return {pc, string(place.function), string(place.file), place.line};
   }
 
-  const Call& call_before(uintptr_t pc, uint64_t generation) {
+  const Call& call_before(uintptr_t pc) {
     const auto [at, is_new] = calls_.try_emplace(pc);
     Call& call = at->second;
-    if (!is_new && (call.failed_in == 0 || call.failed_in == generation)) return call;
+    if (!is_new && (call.failed_in == 0 || call.failed_in == tables_)) return call;
     CallPlaces described;
-    call.failed_in = describe_places(pc, described) ? 0 : generation;
+    call.failed_in = describe_places(pc, described) ? 0 : tables_;
     call.function = described.function;
     uint64_t inlined = described.places.size();
     for (const Place& place : described.places) {
@@ -127,6 +130,7 @@ class Descriptions {
   std::vector<Strings::value_type*> by_id_;
   std::unordered_map<uintptr_t, Call> calls_;
   std::unordered_map<uintptr_t, Frame> entries_;
+  uint64_t tables_ = 0;        // how many were begun
   std::vector<Frame> frames_;  // of the last stack
 };
 
@@ -140,9 +144,10 @@ Descriptions& descriptions() {
 
 void write_stack_strings(TableWriter& out, uint64_t generation) {
   Descriptions& all = descriptions();
+  all.begin_tables();
   for_each_used_stack(generation, [&](const Stack& stack) {
-    for (const Frame& frame : all.frames_of(stack, generation)) {
-      all.for_new_strings(frame, generation,
+    for (const Frame& frame : all.frames_of(stack)) {
+      all.for_new_strings(frame,
                           [&](uint64_t id, std::string_view text) { put_string(out, id, text); });
     }
   });
@@ -151,7 +156,7 @@ void write_stack_strings(TableWriter& out, uint64_t generation) {
 void write_stacks(TableWriter& out, uint64_t generation) {
   Descriptions& all = descriptions();
   for_each_used_stack(generation, [&](const Stack& stack) {
-    const std::vector<Frame>& frames = all.frames_of(stack, generation);
+    const std::vector<Frame>& frames = all.frames_of(stack);
     out.need(1 + (2 + 4 * frames.size()) * longest_varint);
     out.byte(Table::stack);
     out.number(stack.id);
