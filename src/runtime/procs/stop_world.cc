@@ -170,7 +170,7 @@ void begin_stop(const M* m) {
 }
 
 // Tries for some time to take the lock.
-bool try_lock_until(Lock& lock, int64_t end_ns) GOFER_TRIES(true, lock) {
+bool try_lock_until(Lock& lock, int64_t end_ns) GOFER_UNCHECKED_LOCKS {
   while (!lock.try_lock()) {
     if (os::now_ns() >= end_ns) return false;
     os::sleep_ns(retry_ns);
@@ -180,7 +180,7 @@ bool try_lock_until(Lock& lock, int64_t end_ns) GOFER_TRIES(true, lock) {
 
 }  // namespace
 
-bool stop_the_world_for_good(int64_t limit_ns) {
+bool stop_the_world_for_good(int64_t limit_ns) GOFER_UNCHECKED_LOCKS {
   const int64_t end = os::now_ns() + limit_ns;
   if (!try_lock_until(world.lock, end)) return false;
   // A thread that is stuck may hold one of these.
