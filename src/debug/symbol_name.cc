@@ -257,7 +257,7 @@ bool is_internal_name(std::string_view name) {
        {"gofer::internal::", "gofer::detail::", "gofer_", "__cxxabiv1::", "__cxa_", "__gxx_",
         "_Unwind_", "std::terminate", "std::rethrow_exception", "std::__invoke", "std::invoke",
         "std::apply", "std::__apply", "std::_Function_handler<", "std::thread::_", "__libc_start_",
-        "__pthread_kill_"}) {
+        "__pthread_kill_", "__clang_call_terminate"}) {
     if (name.starts_with(prefix)) return true;
   }
   for (std::string_view whole :

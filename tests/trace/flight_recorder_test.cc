@@ -302,14 +302,14 @@ TEST(FlightRecorderReport, HasWhatLedToTheReport) {
   const TraceFile file;
   const ChildResult child = run_child("traced_child", {"throws_slowly"},
                                       {std::string("GOFER_TRACE_FLIGHT=1s,") + file.path()});
-  EXPECT_TRUE(child.exited_with(2)) << child;
+  EXPECT_TRUE(child.killed_by(SIGABRT)) << child;
   EXPECT_TRUE(file.read().texts.contains("just before"));
 }
 
 TEST(FlightRecorderReport, IsWrittenWhereTheProgramSays) {
   const TraceFile file;
   const ChildResult child = run_child("traced_child", {"throws_recorded", file.path()});
-  EXPECT_TRUE(child.exited_with(2)) << child;
+  EXPECT_TRUE(child.killed_by(SIGABRT)) << child;
   EXPECT_GE(file.read().count("GoCreate"), 10u);
 }
 
@@ -327,7 +327,7 @@ TEST(FlightRecorderReport, HasAFileOnlyIfThereIsAReport) {
 TEST(FlightRecorderReport, ThatCannotBeWrittenIsSaid) {
   const ChildResult child =
       run_child("traced_child", {"throws"}, {"GOFER_TRACE_FLIGHT=10s,/nowhere/a,b.trace"});
-  EXPECT_TRUE(child.exited_with(2)) << child;
+  EXPECT_TRUE(child.killed_by(SIGABRT)) << child;
   EXPECT_TRUE(child.err_has("/nowhere/a,b.trace: No such file")) << child;
 }
 

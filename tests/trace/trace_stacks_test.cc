@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/procs/current.h"
+#include "runtime/trace/session.h"
 #include "runtime/trace/stacks.h"
 #include "support/chan_waiters.h"
 #include "support/scaled.h"
@@ -270,7 +271,11 @@ TEST(TraceStacks, AreInEachTraceAndEachGeneration) {
         wait_group all;
         all.go(Receiver{c});
         send_to_waiting(c);
-        if (i == 0) sleep_for(1500ms);
+        if (i == 0) {
+          const auto first = internal::tracer::session.generation.load();
+          EXPECT_TRUE(
+              wait_until([&] { return internal::tracer::session.generation.load() != first; }));
+        }
         send_to_waiting(c);
         all.go(Receiver{c});
         for (int k = 0; k < 2; ++k) send_to_waiting(c);

@@ -20,14 +20,16 @@ constexpr int64_t budget_ns = 1'000'000;  // processor time of a thread without 
 constexpr int looks_a_round = 16;
 uint32_t last = 1;  // the M at which the last round ended
 
-void look_at(M* m) {
+// Returns true if m has run since the last look, and does not sleep.
+bool look_at(M* m) {
   const int64_t cpu = os::thread_cpu_ns(m->tid);
   int64_t before = m->lost_cpu_ns.load(relaxed);
   if (before < 0) m->lost_cpu_ns.store(before = cpu, relaxed);
-  if (cpu - before < budget_ns || m->in_runtime.load(relaxed) != 0) return;
-  if (look_at_thread(m).doing == os::ThreadState::asleep) return;
+  if (cpu == before || look_at_thread(m).doing == os::ThreadState::asleep) return false;
+  if (cpu - before < budget_ns || m->in_runtime.load(relaxed) != 0) return true;
   m->lost_cpu_ns.store(cpu, relaxed);  // a new chance, if the signal comes at a bad moment
   signal_m(m);
+  return true;
 }
 
 }  // namespace
@@ -53,17 +55,19 @@ void forget_lost(M* m) {
   lost_ms.fetch_sub(1, relaxed);
 }
 
-void pause_lost() {
-  if (lost_ms.load(relaxed) == 0) return;
+bool pause_lost() {
+  if (lost_ms.load(relaxed) == 0) return false;
   const uint32_t first = last;
   int looked = 0;
+  bool one_runs = false;
   do {
     M* m = m_after(last);
     last = m->id;
     if (m->lost_in.load(acquire) == no_crowd) continue;
     ++looked;
-    look_at(m);
+    if (look_at(m)) one_runs = true;
   } while (last != first && looked < looks_a_round);
+  return one_runs;
 }
 
 }  // namespace gofer::internal

@@ -16,8 +16,9 @@ namespace gofer::internal {
 /// computes on, sysmon pauses it. cpu_ns is its processor time now, or -1.
 void note_lost(M* m, int64_t cpu_ns, uint32_t crowd);
 void forget_lost(M* m);
-/// Pauses those of them that compute on. sysmon calls it once a round.
-void pause_lost();
+/// Pauses those of them that compute on. sysmon calls it once a round. Returns true if it has found
+/// one that runs.
+bool pause_lost();
 
 /// What the kernel tells about the thread of m.
 os::ThreadState look_at_thread(const M* m);

@@ -307,7 +307,9 @@ TEST(IdleThreads, EndAfterAStormOfBlockingCalls) {
       ++blocked;
       blocking([&] {
         while (blocked < count) os::sleep_ns(1'000'000);
-        peak = os::count_threads();
+        const int now = os::count_threads();
+        for (int most = peak; now > most && !peak.compare_exchange_weak(most, now);) {
+        }
       });
     });
   }

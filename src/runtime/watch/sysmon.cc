@@ -8,6 +8,7 @@
 #include "os/thread_state.h"
 #include "runtime/poll/netpoll.h"
 #include "runtime/process/process_state.h"
+#include "runtime/procs/lost.h"
 #include "runtime/procs/procs.h"
 #include "runtime/procs/spinning.h"
 #include "runtime/sched/global_queue.h"
@@ -158,6 +159,8 @@ void* sysmon_main(void*) {
     netpoll_break_again();
     mend_netpoller(now);
     if (!retry_thread() && all_idle()) {
+      // An M that computes without a P is to be given one, though no other wants it.
+      if (pause_lost()) idle_rounds = 0;
       rest_while_idle(now, scavenge_at, ++idle_rounds);
       pace.begin_anew();
       continue;
