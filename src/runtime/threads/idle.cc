@@ -167,6 +167,15 @@ Suits suits(const M* m, int cpu) GOFER_REQUIRES(sched_lock) {
   return m->last_cpu == cpu ? Suits::best : Suits::well;
 }
 
+// The idle M that sleeps longest and is neither the sleeper nor the poller.
+M* find_without_role_locked() GOFER_REQUIRES(sched_lock) {
+  M* found = nullptr;
+  for (M* m = idle_ms.list; m != nullptr; m = m->link) {
+    if (m != idle_ms.sleeper && m != idle_ms.poller.load(relaxed)) found = m;
+  }
+  return found;
+}
+
 }  // namespace
 
 // Not far down the list there may be one that was on this core last: take_tied_locked has the
@@ -237,6 +246,7 @@ bool sleep_idle(M* m, const IdleTask& first_task) {
     set_coarse_clock(now);
     if (ready.front() != nullptr && take_p_for(m, ready)) return true;
     if (told && m->next_p.load(acquire) != nullptr) break;
+    M* without_role = nullptr;
     {
       LockGuard guard(sched_lock);
       task = IdleTask();
@@ -249,13 +259,16 @@ bool sleep_idle(M* m, const IdleTask& first_task) {
       }
       if (task.earliest_ns <= now) task.earliest_ns = no_timer;
       task.poll = become_poller_locked(m);
-      if (now - start >= settings.idle_ns && !task.poll && idle_ms.sleeper != m &&
-          idle_ms.count > idle_ms_reserve) {
+      const bool over = now - start >= settings.idle_ns && idle_ms.count > idle_ms_reserve;
+      if (over && !task.poll && idle_ms.sleeper != m) {
         remove_idle_m_locked(m);
         return false;
       }
+      // m has a role. One that had it when its own time was over sleeps without a limit now.
+      if (over) without_role = find_without_role_locked();
       task.watch = should_watch_locked();
     }
+    if (without_role != nullptr) wake_m(without_role);  // to end, if it is not needed either
     if (task.watch && now >= look_at) {
       check_deadlock();
       look_ns = next_deadlock_look(look_ns);
