@@ -46,6 +46,7 @@ gofer_switch:  // rdi = save, rsi = load, rdx = m
   cmpw %r8w, 4(%rsp)
   jne 3f
 1:
+  .cfi_remember_state
   addq $8, %rsp
   .cfi_adjust_cfa_offset -8
   popq %r15
@@ -69,7 +70,7 @@ gofer_switch:  // rdi = save, rsi = load, rdx = m
   movq %rdx, %rax
   ret
 2:
-  .cfi_adjust_cfa_offset 56
+  .cfi_restore_state
   ldmxcsr (%rsp)
   cmpw %r8w, 4(%rsp)
   je 1b

@@ -20,12 +20,14 @@
 #include "runtime/procs/spinning.h"
 #include "runtime/procs/stop_world.h"
 #include "runtime/procs/thread_gate.h"
+#include "runtime/report/dump_signals.h"
 #include "runtime/sched/global_queue.h"
 #include "runtime/sched/schedule.h"
 #include "runtime/threads/bound.h"
 #include "runtime/threads/idle.h"
 #include "runtime/threads/m_table.h"
 #include "runtime/threads/threads.h"
+#include "runtime/trace/session.h"
 #include "runtime/watch/preempt.h"
 
 namespace gofer::debug {
@@ -46,8 +48,9 @@ bool is_in_call(const M* m) {
 }
 
 void read_threads_locked(metrics_snapshot& s) GOFER_REQUIRES(sched_lock) {
-  s.threads = static_cast<uint64_t>(threads.count + own_threads);
-  s.threads_started = threads.started + own_threads;
+  const int own = own_threads + dump_threads() + tracer::own_threads();
+  s.threads = static_cast<uint64_t>(threads.count + own);
+  s.threads_started = threads.started + static_cast<uint64_t>(own);
   s.threads_idle = static_cast<uint64_t>(idle_ms.count);
   s.threads_spinning = at_least_0(wake_state.spinning_ms.load(relaxed));
   s.threads_tied = at_least_0(thread_gate.tied.load(relaxed));

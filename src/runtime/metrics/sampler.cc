@@ -110,7 +110,7 @@ void sampled_runs(M* m, G* g) {
   if (p == nullptr) return;  // it goes on without one
   const int64_t now = os::now_ns();
   p->latencies.record(now - since, weight);
-  m->slice = {.begin_ns = now, .hold = m->p_word, .weight = weight};
+  m->slice = {.p = p, .begin_ns = now, .hold = m->p_word, .weight = weight};
   if (!m->paused.load(relaxed)) {
     m->slice.budget = p->budget - 1;
   } else if (p->budget > 0) {
@@ -123,7 +123,7 @@ void sampled_slice_ends(M* m) {
   const SampledSlice slice = m->slice;
   m->slice.begin_ns = 0;
   P* p = m->p;
-  if (p == nullptr || m->p_word != slice.hold) return;
+  if (p == nullptr || p != slice.p || m->p_word != slice.hold) return;
   p->slices.record(os::now_ns() - slice.begin_ns, slice.weight);
   if (slice.budget != SampledSlice::keep) p->budget = slice.budget;
 }

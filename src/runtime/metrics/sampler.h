@@ -43,6 +43,7 @@ namespace gofer::internal {
 
 struct G;
 struct M;
+struct P;
 
 /// The bits of G::marks. While one is set, the M that is about to run the goroutine takes the slow
 /// path, run_marked.
@@ -60,8 +61,9 @@ struct Sampling {
 struct SampledSlice {
   static constexpr int32_t keep = INT32_MIN;
 
+  const P* p = nullptr;
   int64_t begin_ns = 0;  // 0: there is none
-  uint64_t hold = 0;     // M::p_word then: by this hold of the P alone the end is known
+  uint64_t hold = 0;     // M::p_word then: by this hold of p alone the end is known
   uint32_t weight = 0;
   int32_t budget = keep;  // what the P gets back; keep: nothing
 };

@@ -24,9 +24,14 @@ uint32_t last = 1;  // the M at which the last round ended
 bool look_at(M* m) {
   const int64_t cpu = os::thread_cpu_ns(m->tid);
   int64_t before = m->lost_cpu_ns.load(relaxed);
-  if (before < 0) m->lost_cpu_ns.store(before = cpu, relaxed);
-  if (cpu == before || look_at_thread(m).doing == os::ThreadState::asleep) return false;
-  if (cpu - before < budget_ns || m->in_runtime.load(relaxed) != 0) return true;
+  const bool first = before < 0;
+  if (first) m->lost_cpu_ns.store(before = cpu, relaxed);
+  if (!first && cpu == before) return false;
+  const os::ThreadState::Doing doing = look_at_thread(m).doing;
+  if (doing == os::ThreadState::asleep) return false;
+  if (cpu - before < budget_ns || m->in_runtime.load(relaxed) != 0) {
+    return doing == os::ThreadState::running;
+  }
   m->lost_cpu_ns.store(cpu, relaxed);  // a new chance, if the signal comes at a bad moment
   signal_m(m);
   return true;

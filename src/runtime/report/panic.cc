@@ -8,6 +8,7 @@
 #include "debug/fd_writer.h"
 #include "debug/traceback.h"
 #include "os/thread.h"
+#include "runtime/process/process_state.h"
 #include "runtime/process/settings.h"
 #include "runtime/procs/current.h"
 #include "runtime/report/dump.h"
@@ -81,7 +82,9 @@ void print_running(G* g, std::span<const uintptr_t> pcs, const FrameOptions& opt
 }
 
 void print_others_if_wanted(bool no_malloc) {
-  if (settings.traceback == DebugEnv::Traceback::all) print_other_goroutines(no_malloc);
+  if (settings.traceback != DebugEnv::Traceback::all) return;
+  if (process.forked.load(relaxed)) return;  // they are the parent's
+  print_other_goroutines(no_malloc);
 }
 
 void fatal_error(const char* format, ...) {

@@ -27,6 +27,9 @@ namespace {
 
 constexpr unsigned report_limit_s = 20;
 
+// For a report that passes: it may need a lock that the caller holds, or a P.
+constexpr int64_t patience_ns = 2'000'000'000;
+
 constexpr uint32_t closing = uint32_t{1} << 31;
 constexpr uint32_t passing = uint32_t{1} << 30;
 constinit atomic<uint32_t> reporter{0};
@@ -57,8 +60,8 @@ void begin_report() {
     if ((before & ~(closing | passing)) == me && (before & closing) == 0) {
       if ((before & passing) == 0) resume_report();  // the report failed in its turn
     } else if (before != 0 && before != (me | closing)) {
-      os::futex_wait(&reporter, before);
-      continue;
+      const bool passes = (before & (closing | passing)) == passing;
+      if (os::futex_wait(&reporter, before, passes ? patience_ns : -1)) continue;
     }
     if (reporter.compare_exchange_strong(before, me, acq_rel)) break;
   }
@@ -73,7 +76,10 @@ void begin_report() {
 
 void go_on_reporting() { os::set_alarm(report_limit_s); }
 
-void finish_trace() { tracer::finish_at_report(); }
+void finish_trace() {
+  if (is_reporting()) go_on_reporting();  // a disk may be slow
+  tracer::finish_at_report();
+}
 
 void end_report() {
   finish_trace();
@@ -99,7 +105,6 @@ void resume_report() {
 }
 
 void wait_for_other_report() {
-  constexpr int64_t patience_ns = 2'000'000'000;  // it may need a lock that the caller holds
   for (;;) {
     const uint32_t before = reporter.load(acquire);
     if (before == 0 || (before & closing) != 0 || (before & ~passing) == self()) return;
@@ -114,8 +119,8 @@ bool begin_passing_report() {
 }
 
 void end_passing_report() {
-  reporter.store(0, release);
-  os::futex_wake(&reporter, INT_MAX);
+  uint32_t own = self() | passing;  // unless another thread has lost its patience
+  if (reporter.compare_exchange_strong(own, 0, acq_rel)) os::futex_wake(&reporter, INT_MAX);
 }
 
 void expect_report_of(G* g) {

@@ -111,7 +111,8 @@ __attribute__((no_sanitize("thread"))) void Snapshot::add(G* g) {
   seen.bound = g->bound();
   if (seen.status == GStatus::waiting) {
     seen.reason = g->wait_reason;
-    seen.waited_ns = since_coarse(g->head->parked_at, now_ns_);
+    // While the process ends, one that is not pinned may be ending, too.
+    if (const StackHead* head = g->head) seen.waited_ns = since_coarse(head->parked_at, now_ns_);
   }
   if (wanted_.waiting_for_ns > 0 && seen.waited_ns < wanted_.waiting_for_ns) return;
   // One that runs may just be freeing its name: its own thread says what it is.

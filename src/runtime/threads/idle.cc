@@ -171,7 +171,8 @@ Suits suits(const M* m, int cpu) GOFER_REQUIRES(sched_lock) {
 M* find_without_role_locked() GOFER_REQUIRES(sched_lock) {
   M* found = nullptr;
   for (M* m = idle_ms.list; m != nullptr; m = m->link) {
-    if (m != idle_ms.sleeper && m != idle_ms.poller.load(relaxed)) found = m;
+    const bool has_role = m == idle_ms.sleeper || m == idle_ms.poller.load(relaxed);
+    if (!has_role && !m->note.is_said()) found = m;
   }
   return found;
 }

@@ -238,9 +238,10 @@ int start_thread() {
   sigset_t was;
   sigfillset(&all);
   os::set_signal_mask(SIG_SETMASK, &all, &was);
-  control.has_thread.store(true, relaxed);  // before the detector of deadlocks can count it
   const int error = os::start_thread(thread_main, nullptr);
-  if (error != 0) control.has_thread.store(false, relaxed);
+  // Not before: for the detector of deadlocks a thread too many is one that may still act, but one
+  // too few would hide a thread that does.
+  if (error == 0) control.has_thread.store(true, relaxed);
   os::set_signal_mask(SIG_SETMASK, &was, nullptr);
   return error;
 }

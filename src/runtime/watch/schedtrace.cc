@@ -13,6 +13,7 @@
 #include "runtime/threads/idle.h"
 #include "runtime/threads/m_table.h"
 #include "runtime/threads/threads.h"
+#include "runtime/trace/session.h"
 
 namespace gofer::internal {
 namespace {
@@ -35,7 +36,7 @@ Counts count() {
   LockGuard guard(sched_lock);
   return {.procs = p_table.in_use.load(relaxed),
           .idle_procs = wake_state.idle_p_count.load(relaxed),
-          .threads = threads.count + own_threads + dump_threads(),
+          .threads = threads.count + own_threads + dump_threads() + tracer::own_threads(),
           .spinning = wake_state.spinning_ms.load(relaxed),
           .idle_threads = idle_ms.count,
           .idle_locked = idle_bound_ms,
