@@ -196,7 +196,7 @@ class Receivers {
  public:
   explicit Receivers(int n) {
     for (int i = 0; i < n; ++i) all_.go({.name = "receiver"}, [this] { receive_from(c_); });
-    EXPECT_TRUE(wait_until([this, n] { return parked() == n; }));
+    EXPECT_TRUE(wait_until([n] { return parked() == n; }));
   }
   ~Receivers() {
     c_.close();
@@ -218,7 +218,7 @@ class Receivers {
 
 TEST(Dump, OfTenThousandGoroutinesGroupsThoseThatAreEqual) {
   const int n = scaled(10'000, 10);
-  run([n] {
+  run([=] {
     const Receivers receivers(n);
     const std::vector<Entry> entries = parse(dumped());
     EXPECT_EQ(total(entries), n + 1);

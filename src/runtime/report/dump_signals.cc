@@ -42,7 +42,7 @@ constinit atomic<int> running_threads{0};
 constinit Note wanted;
 constinit atomic<bool> dump_wanted{false};
 
-// Who was interrupted by SIGQUIT; written before `quits`.
+// What SIGQUIT has interrupted. Written before `quits`.
 struct Quit {
   atomic<bool> begun{false};
   atomic<bool> ready{false};
