@@ -85,7 +85,11 @@ Dwfl_Module* find_module(uintptr_t address) {
   }
   Dwfl_Module* module = dwfl_addrmodule(dwfl, address);
   if (module != nullptr) return module;
-  report_modules(dwfl);  // a module was loaded meanwhile
+  // libdw maps files that it reads, and would take these mappings for loaded modules. So it looks
+  // again only if a module was loaded meanwhile, not for an address at which there is no code.
+  Dl_info info;
+  if (dladdr(reinterpret_cast<void*>(address), &info) == 0) return nullptr;
+  report_modules(dwfl);
   return dwfl_addrmodule(dwfl, address);
 }
 
