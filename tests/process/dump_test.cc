@@ -145,7 +145,19 @@ void expect_shown(const std::vector<Entry>& entries, const Expected& wanted) {
   EXPECT_EQ(e.creator.find("start_all in goroutine 1"), 0u) << e;
 }
 
+// TSan delays signals until the program makes a call that it knows.
+class WithSignals : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (under_tsan) GTEST_SKIP() << "which delays signals";
+  }
+};
+using Sigquit = WithSignals;
+using DumpSignal = WithSignals;
+using Report = WithSignals;
+
 TEST(Dump, ShowsAGoroutineInEachStateWithItsTraceAndCreator) {
+  if (under_tsan) GTEST_SKIP() << "which delays signals";
   const ChildResult r = child("states");
   ASSERT_TRUE(r.exited_with(0)) << r;
   const std::vector<Entry> entries = parse(r.out);
@@ -159,6 +171,7 @@ TEST(Dump, ShowsAGoroutineInEachStateWithItsTraceAndCreator) {
 }
 
 TEST(Dump, SaysWhatAGoroutineWillDoThatHasNotStarted) {
+  if (under_tsan) GTEST_SKIP() << "which delays signals";
   const ChildResult r = child("states");
   const Entry fresh = named(parse(r.out), "fresh");
   EXPECT_NE(fresh.text.find("\tnot started yet\n"), fresh.text.npos) << r;
@@ -419,7 +432,7 @@ TEST(Dump, ShowsWhereAGoroutineIsThatIsNeverPreempted) {
 
 constexpr const char* quit = "SIGQUIT: quit\nPC=0x";
 
-TEST(Sigquit, EndsTheProcessWithADumpOfAllGoroutines) {
+TEST_F(Sigquit, EndsTheProcessWithADumpOfAllGoroutines) {
   const ChildResult r = child("quit");
   EXPECT_TRUE(r.exited_with(2)) << r;
   EXPECT_EQ(r.err.find(quit), 0u) << r;
@@ -429,21 +442,21 @@ TEST(Sigquit, EndsTheProcessWithADumpOfAllGoroutines) {
   for (const Expected& e : on_threads) expect_shown(entries, e);
 }
 
-TEST(Sigquit, WorksWhileTheMainThreadIsInRun) {
+TEST_F(Sigquit, WorksWhileTheMainThreadIsInRun) {
   const ChildResult r = child("quit_from_thread");
   EXPECT_TRUE(r.exited_with(2)) << r;
   EXPECT_EQ(r.err.find(quit), 0u) << r;
   EXPECT_TRUE(r.err_has("\n\ngoroutine 1 [chan receive]:\n")) << r;
 }
 
-TEST(Sigquit, WorksIfTheRuntimeItselfIsStuck) {
+TEST_F(Sigquit, WorksIfTheRuntimeItselfIsStuck) {
   const ChildResult r = child("quit_stuck");
   EXPECT_TRUE(r.exited_with(2)) << r;
   EXPECT_EQ(r.err.find(quit), 0u) << r;
   EXPECT_EQ(named(parse(r.err), "receiver").state, "chan receive") << r;
 }
 
-TEST(Sigquit, IsLeftToTheProgramIfThatHandlesIt) {
+TEST_F(Sigquit, IsLeftToTheProgramIfThatHandlesIt) {
   for (const char* scenario : {"quit_handled_before", "quit_handled_later"}) {
     const ChildResult r = child(scenario);
     EXPECT_TRUE(r.exited_with(0)) << scenario << r;
@@ -455,7 +468,7 @@ TEST(Sigquit, IsLeftToTheProgramIfThatHandlesIt) {
   EXPECT_TRUE(r.out_has("notified\n")) << r;
 }
 
-TEST(Sigquit, StaysIgnoredOrBecomesTheDefaultAgain) {
+TEST_F(Sigquit, StaysIgnoredOrBecomesTheDefaultAgain) {
   const ChildResult ignored = child("quit_ignored");
   EXPECT_TRUE(ignored.exited_with(0)) << ignored;
   EXPECT_EQ(ignored.err, "") << ignored;
@@ -464,13 +477,13 @@ TEST(Sigquit, StaysIgnoredOrBecomesTheDefaultAgain) {
   EXPECT_EQ(by_default.err, "") << by_default;
 }
 
-TEST(Sigquit, HasTheDefaultEffectIfTheEnvironmentSaysSo) {
+TEST_F(Sigquit, HasTheDefaultEffectIfTheEnvironmentSaysSo) {
   const ChildResult r = child("quit", "sigquit=0");
   EXPECT_TRUE(r.killed_by(SIGQUIT)) << r;
   EXPECT_EQ(r.err, "") << r;
 }
 
-TEST(Sigquit, HasTheDefaultEffectInTheChildOfAFork) {
+TEST_F(Sigquit, HasTheDefaultEffectInTheChildOfAFork) {
   const ChildResult r = child("quit_in_child");
   EXPECT_TRUE(r.exited_with(0)) << r;
   EXPECT_EQ(value_of(r, "signal"), std::to_string(SIGQUIT)) << r;
@@ -478,19 +491,19 @@ TEST(Sigquit, HasTheDefaultEffectInTheChildOfAFork) {
 
 // ---- dumpsignal
 
-TEST(DumpSignal, MakesADumpEachTimeAndTheProgramGoesOn) {
+TEST_F(DumpSignal, MakesADumpEachTimeAndTheProgramGoesOn) {
   const ChildResult r = child("dump_signal", "dumpsignal=USR2");
   EXPECT_TRUE(r.exited_with(0)) << r;
   EXPECT_EQ(count_of(r.out, "SIGUSR2: 2 goroutines\n\ngoroutine 1 ["), 3) << r;
   EXPECT_EQ(count_of(r.out, "\"last\" [chan receive]:\n"), 3) << r;
 }
 
-TEST(DumpSignal, MayBeANumber) {
+TEST_F(DumpSignal, MayBeANumber) {
   const ChildResult r = child("dump_signal", "dumpsignal=" + std::to_string(SIGUSR2));
   EXPECT_TRUE(r.exited_with(0)) << r;
 }
 
-TEST(DumpSignal, ThatCannotBeUsedIsNamed) {
+TEST_F(DumpSignal, ThatCannotBeUsedIsNamed) {
   for (const char* name : {"KILL", "URG", "SEGV", "NOSUCH", "0", "65"}) {
     const ChildResult r = child("deadlocks", std::string("dumpsignal=") + name);
     EXPECT_EQ(r.err.find(std::string("gofer: GOFER_DEBUG: dumpsignal=") + name), 0u) << r;
@@ -499,7 +512,7 @@ TEST(DumpSignal, ThatCannotBeUsedIsNamed) {
 
 // ---- Reports
 
-TEST(Report, ShowsTheGoroutinesThatGofersTracebackAsksFor) {
+TEST_F(Report, ShowsTheGoroutinesThatGofersTracebackAsksFor) {
   ChildResult r = child("throws");
   EXPECT_TRUE(r.killed_by(SIGABRT)) << r;
   EXPECT_EQ(count_of(r.err, "\ngoroutine "), 1) << r;
@@ -514,13 +527,13 @@ TEST(Report, ShowsTheGoroutinesThatGofersTracebackAsksFor) {
   EXPECT_EQ(named(entries, "receiver").state, "chan receive") << r;
 }
 
-TEST(Report, OfAStackOverflowShowsTheOthersIfThatIsWanted) {
+TEST_F(Report, OfAStackOverflowShowsTheOthersIfThatIsWanted) {
   const ChildResult r = child("overflows", "traceback=all");
   EXPECT_TRUE(r.err_has("fatal error: stack overflow\n")) << r;
   EXPECT_EQ(named(parse(r.err), "receiver").state, "chan receive") << r;
 }
 
-TEST(Report, OfADeadlockShowsAllButWithTracebackNone) {
+TEST_F(Report, OfADeadlockShowsAllButWithTracebackNone) {
   if (under_tsan) GTEST_SKIP() << "no deadlock is found";
   ChildResult r = child("deadlocks");
   EXPECT_TRUE(r.exited_with(2)) << r;
